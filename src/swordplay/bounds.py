@@ -1,0 +1,3 @@
+from dataclasses import dataclass
+class Certificate: pass
+def certify(*a): pass

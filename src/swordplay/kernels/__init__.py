@@ -1,0 +1,1 @@
+"""Compiled hot loops: the only package that imports Numba."""

@@ -1,0 +1,35 @@
+"""The value and the slope of a linear model's loss, one number at a time."""
+
+from __future__ import annotations
+
+import math
+
+from swordplay.kernels.codes import ABSOLUTE, HUBER, LOGISTIC, PINBALL, SQUARED
+from swordplay.kernels.compiled import compiled
+
+
+@compiled
+def value_and_slope(code, number, y, prediction):
+    """Return loss(y, prediction) and its derivative in the prediction (0 at a kink)."""
+    residual = prediction - y
+    if code == SQUARED:
+        return 0.5 * residual * residual, residual
+    if code == HUBER:
+        size = abs(residual)
+        if size <= number:
+            return 0.5 * residual * residual, residual
+        return number * (size - 0.5 * number), number if residual > 0 else -number
+    if code == LOGISTIC:
+        margin = y * prediction
+        decay = math.exp(-abs(margin))
+        value = math.log1p(decay) + max(-margin, 0.0)
+        return value, -y * (decay if margin >= 0 else 1.0) / (1.0 + decay)
+    if code == ABSOLUTE:
+        if residual > 0:
+            return residual, 1.0
+        return -residual, -1.0 if residual < 0 else 0.0
+    if code == PINBALL:
+        if residual > 0:
+            return (1.0 - number) * residual, 1.0 - number
+        return -number * residual, -number if residual < 0 else 0.0
+    return math.nan, math.nan

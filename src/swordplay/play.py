@@ -1,0 +1,253 @@
+"""The game: a learner, a stream, and the record of what happened."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from swordplay import state
+from swordplay._types import Array, ArrayLike
+from swordplay.ensemble import Ensemble
+from swordplay.kernels import whole_stream
+from swordplay.streams.linear import LinearStream
+from swordplay.streams.stream import Stream
+
+RECORDABLE = ("decisions", "weights", "base_decisions", "anchors")
+CHUNK = 1 << 16  # rounds between two looks at the clock
+
+
+@dataclass(frozen=True)
+class Run:
+    """What happened in a game of T rounds.
+
+    ``decisions``, ``weights``, ``base_decisions`` and ``anchors`` hold the rounds 0, every,
+    2 every, ... of what was asked to be recorded, and None else.
+    """
+
+    losses: Array
+    decisions: Array | None
+    weights: Array | None
+    base_decisions: Array | None
+    anchors: Array | None
+    every: int
+    gradient_queries: int
+    seconds: float
+    adaptivity: float
+    """A_T = sum |g_t - M_t|^2."""
+    gradient_variation: float
+    """V-bar_T = sum_{t>=2} |g_t - g_{t-1}|^2."""
+    stability: tuple[Array, float, float]
+    """S_x for every base learner, S_p, S_mix."""
+    facts: dict[str, Any] = field(repr=False)
+    """What the certificate needs beside: sums and rates that only this run knows."""
+
+    @property
+    def cumulative_loss(self) -> float:
+        """Return sum f_t(x_t)."""
+        return float(self.losses.sum())
+
+    def __len__(self) -> int:
+        return len(self.losses)
+
+
+def play(
+    learner: Ensemble,
+    stream: Stream,
+    record: Sequence[str] = (),
+    every: int = 1,
+    progress: bool = False,
+    hints: ArrayLike | None = None,
+) -> Run:
+    """Let ``learner`` play all of ``stream`` and return the :class:`Run`.
+
+    The learner goes on from where it stands, so playing two streams in turn is playing them joined.
+    Linear streams run compiled; anything else goes through ``decide`` and ``learn``.
+
+    Args:
+        learner: any learner; it is changed.
+        stream: any stream.
+        record: what to keep of every recorded round: "decisions", "weights", "base_decisions",
+            "anchors".
+        every: record each ``every``-th round, from the first.
+        progress: show a progress bar on stderr, if that is a terminal.
+        hints: (T, d), M_t for a learner that takes hints.
+
+    >>> import swordplay as sp
+    >>> stream = sp.streams.abrupt_drift(horizon=2000, dim=5, every=500, seed=0)
+    >>> domain = sp.Ball(dim=5, radius=1.0)
+    >>> run = sp.play(sp.SwordPP(domain, stream.assumptions(domain)), stream)
+    >>> len(run.losses), run.gradient_queries
+    (2000, 2000)
+    """
+    record = (record,) if isinstance(record, str) else tuple(record)
+    unknown = [name for name in record if name not in RECORDABLE]
+    if unknown:
+        raise ValueError(f"Cannot record {unknown[0]!r}; choose from {', '.join(RECORDABLE)}.")
+    if int(every) != every or every < 1:
+        raise ValueError(f"every must be a whole number of at least 1, not {every!r}.")
+    if getattr(stream, "knows_dim", True) and stream.dim != learner.domain.dim:
+        raise ValueError(
+            f"The stream has {stream.dim} coordinates, the learner's domain {learner.domain.dim}."
+        )
+    horizon = len(stream)
+    given: Array | None = None
+    if hints is not None:
+        given = np.asarray(hints, dtype=np.float64)
+        if given.shape != (horizon, learner.domain.dim):
+            raise ValueError(
+                f"hints must have shape ({horizon}, {learner.domain.dim}), not {given.shape}."
+            )
+    before = learner._state["head"].copy()
+    travel = learner._state["travel"].copy()
+    losses = np.empty(horizon)
+    tape = _Tape(learner, record, every, horizon)
+    compiled = (
+        isinstance(stream, LinearStream)
+        and not stream.sparse
+        and learner._compiled
+        and given is None
+    )
+    bar = _Bar(horizon, progress)
+    began = time.perf_counter()
+    t = 0
+    while t < horizon:
+        until = int(min(horizon, t + CHUNK, t + learner._rounds_left()))
+        if compiled:
+            reached = whole_stream.play_dense(
+                learner._row,
+                learner._recipe,
+                stream.features,
+                stream.targets,
+                stream.loss.code,
+                stream.loss.number,
+                t,
+                until,
+                losses,
+                every,
+                *tape.open(learner),
+            )
+            if reached < until:
+                learner._refuse(stream.gradient(reached, learner.decide()))
+            learner._keep_promises()
+        else:
+            tape.open(learner)
+            for now in range(t, until):
+                x = learner.decide(None if given is None else given[now])
+                tape.note(learner, now, x)
+                losses[now] = stream.value(now, x)
+                learner.learn(
+                    (lambda point, now=now: stream.gradient(now, point))
+                    if learner.own
+                    else stream.gradient(now, x)
+                )
+        t = until
+        bar.show(t)
+    seconds = time.perf_counter() - began
+    bar.close()
+
+    head = learner._state["head"]
+    gained = head - before
+    same = len(travel) == learner._layout.count
+    travelled = learner._state["travel"] - (travel if same else 0.0)
+    return Run(
+        losses=losses,
+        **tape.close(),
+        every=int(every),
+        gradient_queries=int(gained[state.QUERIES]),
+        seconds=seconds,
+        adaptivity=float(gained[state.ADAPTIVITY]),
+        gradient_variation=float(gained[state.VARIATION]),
+        stability=(
+            travelled,
+            float(gained[state.META_STABILITY]),
+            float(gained[state.MIX_STABILITY]),
+        ),
+        facts={
+            "energy": float(gained[state.ENERGY]),
+            "spent": float(gained[state.SPENT]),
+            "surprise": float(head[state.SURPRISE]),
+            "steepest": float(head[state.STEEPEST]),
+            "epochs": int(gained[state.EPOCHS]) + 1,
+            "last_rate": float(learner._rate_now()),
+            "fresh": bool(before[state.ROUND] == 0),
+            "own_surprise": learner._state["own_surprise"].copy() if learner.own else None,
+        },
+    )
+
+
+class _Tape:
+    """The records of a run: one array for each kind, or none."""
+
+    def __init__(
+        self, learner: Ensemble, record: tuple[str, ...], every: int, horizon: int
+    ) -> None:
+        self.record, self.every, self.horizon = record, every, horizon
+        self.dim, self.dtype = learner.domain.dim, learner._row.dtype
+        self.reels: dict[str, Array] = {}
+        self.rounds = -(-horizon // every)
+
+    def _width(self, name: str, count: int) -> int:
+        return {"decisions": self.dim, "weights": count}.get(name, count * self.dim)
+
+    def open(self, learner: Ensemble) -> tuple[Array, Array, Array, Array]:
+        """Return arrays for the pool as it is; a pool that grew does so at its small end."""
+        count = learner._layout.count
+        for name in self.record:
+            width, old = self._width(name, count), self.reels.get(name)
+            if old is None or old.shape[1] != width:
+                fresh = np.zeros((self.rounds, width), dtype=self.dtype)
+                if old is not None and old.shape[1] < width:
+                    fresh[:, width - old.shape[1] :] = old
+                self.reels[name] = fresh
+        none = np.zeros((0, 0), dtype=self.dtype)
+        decisions, weights, bases, anchors = (self.reels.get(name, none) for name in RECORDABLE)
+        return decisions, weights, bases, anchors
+
+    def note(self, learner: Ensemble, t: int, x: Array) -> None:
+        """Record one round played from Python."""
+        if t % self.every:
+            return
+        for name, reel in self.reels.items():
+            value = x if name == "decisions" else getattr(learner, name)
+            reel[t // self.every] = value.reshape(-1)
+
+    def close(self) -> dict[str, Array | None]:
+        """Return the records in their shapes."""
+        out: dict[str, Array | None] = dict.fromkeys(RECORDABLE)
+        for name, reel in self.reels.items():
+            flat = name in ("decisions", "weights")
+            out[name] = reel if flat else reel.reshape(self.rounds, -1, self.dim)
+        return out
+
+
+class _Bar:
+    """A progress bar of one line: rounds, rate, time left; silent where nobody watches."""
+
+    def __init__(self, total: int, wanted: bool) -> None:
+        self.total, self.wanted = total, wanted and sys.stderr.isatty()
+        self.began = self.shown = time.perf_counter()
+
+    def show(self, done: int) -> None:
+        """Redraw, ten times a second at most."""
+        now = time.perf_counter()
+        if not self.wanted or now - self.shown < 0.1:
+            return
+        self.shown = now
+        rate = done / max(now - self.began, 1e-9)
+        filled = int(30 * done / self.total)
+        sys.stderr.write(
+            f"\r[{'#' * filled}{'.' * (30 - filled)}] {done:,}/{self.total:,} rounds, "
+            f"{rate:,.0f}/s, {(self.total - done) / rate:.0f} s left  "
+        )
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        """Wipe the line."""
+        if self.wanted and self.shown != self.began:
+            sys.stderr.write("\r" + " " * 90 + "\r")
+            sys.stderr.flush()

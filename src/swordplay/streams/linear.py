@@ -1,0 +1,185 @@
+"""Losses of a linear model on rows of data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from swordplay._types import Array, ArrayLike
+from swordplay.assumptions import Assumptions
+from swordplay.domains import Domain
+from swordplay.losses import Loss, Squared
+from swordplay.streams.stream import check_decisions
+
+
+def _is_sparse(features: Any) -> bool:
+    return hasattr(features, "tocsr") and hasattr(features, "nnz")
+
+
+class LinearStream:
+    r"""f_t(x) = loss(y_t, <features_t, x>), row t of a dense array or a SciPy sparse matrix.
+
+    Args:
+        features: (T, d), dense or sparse (kept as CSR).
+        targets: (T,).
+        loss: default Squared().
+        comparators: (T, d), the models behind the data, where they are known.
+
+    >>> stream = LinearStream([[1.0, 0.0], [0.0, 2.0]], [1.0, 1.0])
+    >>> stream.value(1, np.array([0.0, 1.0])), stream.gradient(1, np.array([0.0, 1.0]))
+    (0.5, array([0., 2.]))
+    """
+
+    def __init__(
+        self,
+        features: ArrayLike | Any,
+        targets: ArrayLike,
+        loss: Loss | None = None,
+        *,
+        comparators: ArrayLike | None = None,
+    ) -> None:
+        self.loss = Squared() if loss is None else loss
+        if not isinstance(self.loss, Loss):
+            raise TypeError(
+                f"loss must be one of swordplay's (Squared(), Huber(delta), ...), not {loss!r}; "
+                "for a loss of your own use FunctionStream."
+            )
+        self.sparse = _is_sparse(features)
+        self.features: Any
+        if self.sparse:
+            self.features = features.tocsr()
+            stored = self.features.data = np.asarray(self.features.data, dtype=np.float64)
+        else:
+            self.features = stored = _matrix(features)
+        if len(self.features.shape) != 2 or 0 in self.features.shape:
+            raise ValueError(
+                f"features must be (T, d) with at least one row and one column; got "
+                f"{self.features.shape}."
+            )
+        self.targets: Array = np.ascontiguousarray(targets, dtype=np.float64)
+        if self.targets.shape != (self.features.shape[0],):
+            raise ValueError(
+                f"targets must have one entry a row, ({self.features.shape[0]},); got "
+                f"{self.targets.shape}."
+            )
+        if not np.isfinite(stored).all():
+            raise ValueError(f"features hold {_first_bad(self.features)}.")
+        if not np.isfinite(self.targets).all():
+            bad = int(np.flatnonzero(~np.isfinite(self.targets))[0])
+            raise ValueError(f"targets hold {self.targets[bad]} in row {bad}.")
+        self.loss.check_targets(self.targets)
+        self.comparators: Array | None = None
+        if comparators is not None:
+            self.comparators = np.asarray(comparators, dtype=np.float64)
+            check_decisions(self.comparators, len(self), self.dim, "comparators")
+
+    @property
+    def dim(self) -> int:
+        """The number of features."""
+        return int(self.features.shape[1])
+
+    def __len__(self) -> int:
+        return int(self.features.shape[0])
+
+    def row(self, t: int) -> Array:
+        """Return features_t, dense."""
+        if self.sparse:
+            return np.asarray(self.features[[t]].toarray()[0])
+        return np.asarray(self.features[t])
+
+    def value(self, t: int, x: Array) -> float:
+        """Return f_t(x)."""
+        return float(self.loss.value(self.targets[t], self.row(t) @ np.asarray(x)))
+
+    def gradient(self, t: int, x: Array) -> Array:
+        """Return grad f_t(x) = slope * features_t."""
+        row = self.row(t)
+        return np.asarray(self.loss.slope(self.targets[t], row @ np.asarray(x)) * row)
+
+    def predictions(self, decisions: ArrayLike) -> Array:
+        """Return <features_t, decisions_t> for every t."""
+        chosen = np.asarray(decisions, dtype=np.float64)
+        check_decisions(chosen, len(self), self.dim)
+        if chosen.ndim == 1:
+            return np.asarray(self.features @ chosen)
+        if self.sparse:
+            return np.asarray(self.features.multiply(chosen).sum(axis=1)).ravel()
+        return np.asarray(np.einsum("td,td->t", self.features, chosen))
+
+    def values(self, decisions: ArrayLike) -> Array:
+        """Return f_t(decisions_t) for every t."""
+        return self.loss.value(self.targets, self.predictions(decisions))
+
+    def norms(self) -> Array:
+        """Return |features_t| for every t."""
+        if self.sparse:
+            squares = self.features.multiply(self.features).sum(axis=1)
+            return np.sqrt(np.asarray(squares).ravel())
+        return np.asarray(np.linalg.norm(self.features, axis=1))
+
+    def extent(self, domain: Domain) -> tuple[Array, Array]:
+        """Return the least and the largest prediction that ``domain`` allows, for every row.
+
+        A domain of your own without ``extent`` is taken for the ball of radius D about its centre:
+        never too small.
+        """
+        if hasattr(domain, "extent") and not self.sparse:
+            low, high = domain.extent(self.features)
+            return np.asarray(low), np.asarray(high)
+        if hasattr(domain, "radius") and hasattr(domain, "extent"):
+            # A dense copy of the rows would defeat their purpose; the enclosing ball does not.
+            middle, reach = self.features @ domain.center, float(domain.radius) * self.norms()
+        else:
+            middle, reach = self.features @ domain.center, domain.diameter * self.norms()
+        return np.asarray(middle - reach), np.asarray(middle + reach)
+
+    def assumptions(self, domain: Domain) -> Assumptions:
+        """Return the worst-case G, L and T: exact for the domains that know their extent."""
+        if domain.dim != self.dim:
+            raise ValueError(f"{domain!r} has {domain.dim} coordinates; the rows have {self.dim}.")
+        norms = self.norms()
+        low, high = self.extent(domain)
+        with np.errstate(invalid="ignore"):
+            slopes = np.maximum(
+                np.abs(self.loss.slope(self.targets, low)),
+                np.abs(self.loss.slope(self.targets, high)),
+            )
+        # A kink has slope 0 here, and its neighbours do not: take the limit from outside.
+        lipschitz = float(np.max(np.where(norms > 0, slopes, 0.0) * norms))
+        if not np.isfinite(lipschitz):
+            raise ValueError(
+                f"{self.loss!r} has unbounded gradients on {domain!r}: bound the domain, use "
+                "Huber, or give Assumptions(lipschitz=...) yourself."
+            )
+        curvature = self.loss.smoothness * float(norms.max()) ** 2
+        tiny = float(np.finfo(np.float64).tiny)
+        return Assumptions(
+            lipschitz=max(lipschitz, tiny) if lipschitz > 0 else 1.0,
+            smoothness=curvature if curvature > 0 else 1.0,
+            horizon=len(self),
+        )
+
+    def __repr__(self) -> str:
+        kind = "sparse" if self.sparse else "dense"
+        return f"LinearStream({len(self)} {kind} rows, dim={self.dim}, loss={self.loss!r})"
+
+
+def _matrix(features: ArrayLike) -> Array:
+    array = np.asarray(features)
+    if array.dtype == np.float32:
+        return np.ascontiguousarray(array)
+    try:
+        return np.ascontiguousarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"features must be numbers: {error}") from None
+
+
+def _first_bad(features: Any) -> str:
+    dense = features if isinstance(features, np.ndarray) else None
+    if dense is None:
+        at = int(np.flatnonzero(~np.isfinite(features.data))[0])
+        row = int(np.searchsorted(features.indptr, at, side="right")) - 1
+        return f"{features.data[at]} in row {row}, column {features.indices[at]}"
+    row, column = np.argwhere(~np.isfinite(dense))[0]
+    return f"{dense[row, column]} in row {row}, column {column}"
