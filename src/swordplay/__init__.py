@@ -19,13 +19,14 @@ from swordplay.assumptions import Assumptions, AssumptionWarning
 from swordplay.bounds import Certificate, certify
 from swordplay.domains import Ball, Box, Domain, Everywhere, L1Ball, Simplex
 from swordplay.ensemble import Ensemble
-from swordplay.hints import DecisionDeviation
+from swordplay.hints import Correction, DecisionDeviation, Hint
 from swordplay.learner import Learner, from_bytes, load
 from swordplay.losses import Absolute, Huber, Logistic, Loss, Pinball, Squared
+from swordplay.many import play_many
 from swordplay.play import Run, play
-from swordplay.regularisers import Euclidean, NegativeEntropy
+from swordplay.regularisers import Euclidean, NegativeEntropy, Regulariser
 from swordplay.state import StateError
-from swordplay.streams import FunctionStream, LinearStream
+from swordplay.streams import FileStream, FunctionStream, LinearStream
 
 __version__ = "0.1.0"
 
@@ -39,12 +40,15 @@ __all__ = [
     "Ball",
     "Box",
     "Certificate",
+    "Correction",
     "DecisionDeviation",
     "Domain",
     "Ensemble",
     "Euclidean",
     "Everywhere",
+    "FileStream",
     "FunctionStream",
+    "Hint",
     "Huber",
     "L1Ball",
     "Learner",
@@ -55,6 +59,7 @@ __all__ = [
     "OptimisticHedge",
     "OptimisticOMD",
     "Pinball",
+    "Regulariser",
     "Run",
     "Simplex",
     "Squared",
@@ -69,6 +74,7 @@ __all__ = [
     "from_bytes",
     "load",
     "play",
+    "play_many",
     "regret",
     "streams",
 ]

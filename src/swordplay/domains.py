@@ -309,7 +309,7 @@ class L1Ball(BuiltIn):
         """Draw members uniformly: a simplex point of one more coordinate, with random signs."""
         count = 1 if size is None else size
         drawn = self.radius * rng.dirichlet(np.ones(self.dim + 1), count)[:, :-1]
-        drawn = drawn * rng.choice([-1.0, 1.0], drawn.shape)
+        drawn = np.asarray(drawn * rng.choice([-1.0, 1.0], drawn.shape))
         return drawn[0] if size is None else drawn
 
     def __repr__(self) -> str:
@@ -335,6 +335,7 @@ class Everywhere(BuiltIn):
             raise ValueError(f"diameter must be positive, not {diameter!r}.")
         self._diameter = float(diameter)
         self.numbers = np.zeros(2 * self.dim + 1)
+        self.numbers[-1] = math.inf  # the radius of a ball without an end
 
     @property
     def diameter(self) -> float:
@@ -353,7 +354,7 @@ class Everywhere(BuiltIn):
 
     def sample(self, rng: np.random.Generator, size: int | None = None) -> Array:
         """Draw from the standard normal distribution: there is no uniform one."""
-        return rng.standard_normal(self.dim if size is None else (size, self.dim))
+        return np.asarray(rng.standard_normal(self.dim if size is None else (size, self.dim)))
 
     def __repr__(self) -> str:
         promised = "" if math.isinf(self._diameter) else f", diameter={self._diameter}"

@@ -31,7 +31,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -39,7 +39,7 @@ from numpy.typing import DTypeLike
 from swordplay import learning_rates, state
 from swordplay._types import Array, ArrayLike
 from swordplay.assumptions import Assumptions, AssumptionWarning
-from swordplay.domains import BuiltIn, Domain, Simplex
+from swordplay.domains import Ball, BuiltIn, Domain, Everywhere, Simplex
 from swordplay.hints import (
     AT_MIXTURE,
     AT_MIXTURE_IF_TRUSTED,
@@ -51,6 +51,7 @@ from swordplay.hints import (
     DecisionDeviation,
     Hint,
 )
+from swordplay.kernels import ball, codes
 from swordplay.kernels import ensemble as kernels
 from swordplay.learner import Learner
 from swordplay.learning_rates import MetaRate
@@ -74,7 +75,7 @@ class Ensemble(Learner):
         dtype: float64 or float32, of the row.
     """
 
-    own: ClassVar[bool] = False
+    own: bool = False
     hint: BuiltInHint | Hint = NOTHING
     regulariser: Regulariser = Euclidean()
 
@@ -84,7 +85,10 @@ class Ensemble(Learner):
 
     def rate(self, horizon: int, experts: int) -> MetaRate:
         """Return the meta learner's rate; a single base learner needs none."""
-        return learning_rates.fixed(1.0)
+        raise TypeError(
+            f"{type(self).__name__} has {experts} base learners and no rule for its meta rate: give "
+            "meta_rate=, or define rate() in your class."
+        )
 
     def correction(self) -> Correction:
         """Return lambda c; nothing by default."""
@@ -109,7 +113,8 @@ class Ensemble(Learner):
         dtype: DTypeLike = np.float64,
         **arguments: Any,
     ) -> None:
-        if not (isinstance(facts, Assumptions) or (facts is None and step_sizes is not None)):
+        given = facts is None and step_sizes is not None
+        if not (given or isinstance(facts, Assumptions)):
             raise TypeError(f"facts must be Assumptions(lipschitz=..., ...), not {facts!r}.")
         self.domain = domain
         self.facts = Assumptions(lipschitz=sys.float_info.max) if facts is None else facts
@@ -128,11 +133,11 @@ class Ensemble(Learner):
         }
         self._correction = self.correction()
         self._warned = self._overtime = False
-        self._plan(self.facts.horizon or FIRST_GUESS)
         # Only a pool, or a rate, that was computed from a guess has to be computed anew.
         self._guesses = self.facts.horizon is None and (
-            step_sizes is None or (meta_rate is None and len(self._steps) > 1)
+            self._given_steps is None or (meta_rate is None and len(self._given_steps) > 1)
         )
+        self._plan(self.facts.horizon or FIRST_GUESS)
         self._adopt_row(self._layout.empty())
         self._begin(start)
 
@@ -173,12 +178,22 @@ class Ensemble(Learner):
             and type(regulariser) in (Euclidean, NegativeEntropy)
         )
         dim = self.domain.dim
+        compact = (
+            self._compiled
+            and type(self.domain) in (Ball, Everywhere)
+            and type(regulariser) is Euclidean
+            and hint in (NOTHING, LAST_GRADIENT)
+            and not self.own
+        )
+        self._learn: Callable[..., bool] = ball.learn if compact else kernels.learn
         self._layout = state.Layout(
             count=count,
             dim=dim,
             own=self.own,
             separate_hint=hint not in (NOTHING, LAST_GRADIENT),
             given=hint == GIVEN or not isinstance(correction, DecisionDeviation),
+            guesses=self._guesses,
+            compact=compact,
             memory=0 if isinstance(hint, BuiltInHint) else hint.memory(dim),
             itemsize=self._dtype.itemsize,
         )
@@ -215,15 +230,20 @@ class Ensemble(Learner):
             raise ValueError(
                 f"start lies outside {self.domain!r}; use domain.project(start) to bring it in."
             )
-        for name in ("anchors", "bases", "last_bases"):
-            s[name][:] = begin
+        if self._layout.compact:
+            s["anchors"][:] = begin - self.domain.center
+            s["squares"][:] = np.sum(s["anchors"] ** 2, axis=1)
+            s["shrinks"][:] = 1.0
+        else:
+            s["anchors"][:] = s["bases"][:] = s["last_bases"][:] = begin
+            s["last_weights"][:] = self._prior
         s["log_prior"][:] = np.log(self._prior)
-        s["weights"][:] = s["last_weights"][:] = self._prior
+        s["weights"][:] = self._prior
         s["head"][state.TRUST] = 1.0
         s["head"][state.RATE] = self._rate.after(0.0, 0.0)
         s["head"][state.GUESS] = self.facts.horizon or FIRST_GUESS
         s["head"][state.EPOCHS] = 1.0
-        s["decision"][:] = s["weights"] @ s["bases"]
+        s["decision"][:] = s["weights"] @ self.base_decisions
 
     def _adopt_row(self, row: Array) -> None:
         self._row, self._state = row, self._layout.view(row)
@@ -235,7 +255,9 @@ class Ensemble(Learner):
         if self._guesses and row.dtype == self._row.dtype and row.size > state.HEAD:
             guess = row[: state.HEAD * 8 // row.itemsize].view(np.float64)[state.GUESS]
             if not (math.isfinite(guess) and 1 <= guess < 2**53):
-                raise state.StateError("The state's guess of the horizon is not a number of rounds.")
+                raise state.StateError(
+                    "The state's guess of the horizon is not a number of rounds."
+                )
             self._plan(int(guess))
         super()._adopt(row) if row.size == self._layout.offsets["end"] else self._misfit(row)
         self._adopt_row(row)
@@ -261,11 +283,18 @@ class Ensemble(Learner):
     @property
     def base_decisions(self) -> Array:
         """x_{t,1}..x_{t,N} of the round under way, (N, d)."""
-        return self._state["bases"].copy()
+        s = self._state
+        if not self._layout.compact:
+            return s["bases"].copy()
+        lean = (self._hinted * self._steps)[:, None] * s["gradient"]
+        away = s["shrinks"][:, None] * (s["anchors"] - lean)
+        return (self.domain.center + away).astype(self._dtype)
 
     @property
     def anchors(self) -> Array:
         """x-hat_{t,1}..x-hat_{t,N} of the round under way, (N, d)."""
+        if self._layout.compact:
+            return (self.domain.center + self._state["anchors"]).astype(self._dtype)
         return self._state["anchors"].copy()
 
     @property
@@ -326,7 +355,7 @@ class Ensemble(Learner):
             seen = gradient(self.decide()) if callable(gradient) else gradient
             g = self._vector(seen, "The gradient")
             if self._compiled:
-                if not kernels.learn(self._row, self._recipe, g):
+                if not self._learn(self._row, self._recipe, g):
                     self._refuse(g)
             else:
                 self._learn_plain(g)
@@ -351,13 +380,27 @@ class Ensemble(Learner):
         before = head[state.WATCHED]
         return self._rate.after(head[state.ADAPTIVITY] - before, head[state.VARIATION] - before)
 
+    @property
+    def toll(self) -> Array:
+        """eta_i A_{t,i}: what the base learners' surprises cost in the bound, guess by guess."""
+        s, head = self._state, self._state["head"]
+        if self.own:
+            surprise = s["own_surprise"].astype(np.float64)
+        else:
+            seen = head[state.ENERGY] - head[state.ENERGY_BEFORE]
+            missed = head[state.ADAPTIVITY] - head[state.ADAPTIVITY_BEFORE]
+            surprise = np.where(self._hinted > 0, missed, seen)
+        before = s["toll"] if self._guesses else 0.0
+        return np.asarray(self._steps * surprise + before)
+
     def _keep_promises(self) -> None:
         """Warn once of a gradient above G; begin a new guess when the game outlives the horizon."""
         head = self._state["head"]
-        if head[state.STEEPEST] > self.facts.lipschitz * (1 + 1e-6) and not self._warned:
+        seen = math.sqrt(head[state.STEEPEST])
+        if seen > self.facts.lipschitz * (1 + 1e-6) and not self._warned:
             self._warned = True
             warnings.warn(
-                f"A gradient of norm {head[state.STEEPEST]:.6g} was seen, above the promised "
+                f"A gradient of norm {seen:.6g} was seen, above the promised "
                 f"lipschitz={self.facts.lipschitz:.6g}: the theorems do not cover this run.",
                 AssumptionWarning,
                 stacklevel=3,
@@ -393,14 +436,17 @@ class Ensemble(Learner):
         Cauchy-Schwarz that is the bound of the whole with D^2 and ln N multiplied by K.
         """
         old, head = self._state, self._state["head"].copy()
-        old_steps = self._steps
+        old_steps, old_toll = self._steps, self.toll
+        head[state.INVERSE_RATES] += 1 / self._rate_now() if len(old_steps) > 1 else 0.0
+        head[state.ADAPTIVITY_BEFORE] = head[state.ADAPTIVITY]
+        head[state.ENERGY_BEFORE] = head[state.ENERGY]
         head[state.GUESS] *= 4
         head[state.EPOCH] = head[state.ROUND]
         head[state.EPOCHS] += 1
         head[state.SHIFT] = 0.0
         head[state.PLANNED] = 0.0
         self._plan(int(head[state.GUESS]))
-        watches_variation = self._rate.watches == learning_rates.codes.WATCH_GRADIENT_VARIATION
+        watches_variation = self._rate.watches == codes.WATCH_GRADIENT_VARIATION
         head[state.WATCHED] = head[state.VARIATION if watches_variation else state.ADAPTIVITY]
         if self._given_steps is None:
             ratios = np.log(self._steps)[:, None] - np.log(old_steps)[None, :]
@@ -413,17 +459,32 @@ class Ensemble(Learner):
         s["head"][:] = head
         for name in ("gradient", "hint", "memory"):
             s[name][:] = old[name]
-        for name in ("anchors", "bases", "last_bases", "travel"):
+        for name in ("anchors", "travel"):
             s[name][:] = old[name][nearest]
+        s["toll"][:] = old_toll[nearest]
+        hints = s["hint"] * s["head"][state.TRUST]
         if self.own:
-            s["own_gradients"][:] = old["own_gradients"][nearest]
-            s["own_surprise"][:] = old["own_surprise"][nearest]
+            s["own_gradients"][:] = hints = old["own_gradients"][nearest]
+        if self._layout.compact:
+            s["squares"][:] = old["squares"][nearest]
+            s["leans"][:] = old["leans"][nearest]
+            lengths = np.linalg.norm(
+                s["anchors"] - (self._hinted * self._steps)[:, None] * hints, axis=1
+            )
+            radius = getattr(self.domain, "radius", math.inf)
+            s["shrinks"][:] = np.where(lengths > radius, radius / np.maximum(lengths, 1e-300), 1.0)
+        else:
+            self._lean(hints)
+            s["last_bases"][:] = s["bases"]
+            s["moved"][:] = 0.0
         inherited = old["weights"][nearest].astype(np.float64)
         prior = 0.5 * inherited / inherited.sum() + 0.5 * self._prior
         s["log_prior"][:] = np.log(prior)
-        s["weights"][:] = s["last_weights"][:] = prior
+        s["weights"][:] = prior
+        if not self._layout.compact:
+            s["last_weights"][:] = prior
         s["head"][state.RATE] = self._rate.after(0.0, 0.0)
-        s["decision"][:] = s["weights"] @ s["bases"]
+        s["decision"][:] = s["weights"] @ self.base_decisions
 
     # ------------------------------------------------------------------ many gradients a round
 
@@ -513,8 +574,7 @@ class Ensemble(Learner):
         head[state.ENERGY] += energy
         head[state.DISTRUST] += np.sum((g - s["hint"]) ** 2)
         head[state.SPENT] += head[state.RATE] * surprise
-        head[state.SURPRISE] = max(head[state.SURPRISE], math.sqrt(surprise))
-        head[state.STEEPEST] = max(head[state.STEEPEST], math.sqrt(energy))
+        head[state.STEEPEST] = max(head[state.STEEPEST], energy)
         head[state.ROUND] += 1
         head[state.PLANNED] = 0
 

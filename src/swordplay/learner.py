@@ -135,21 +135,16 @@ def from_bytes(data: bytes, like: Learner | None = None) -> Learner:
         arguments = {key: _decode(value) for key, value in header["arguments"].items()}
         learner = Learner._known[name](**arguments)
     else:
-        mine = {key: _encode(value) for key, value in like._arguments.items()}
-        # Compare what a file would hold: shapes come back from JSON as lists.
-        saved, mine = repr(header["arguments"]), repr(_as_json(mine))
-        if name != type(like).__name__ or saved != mine:
+        arguments = {key: _encode(value) for key, value in like._arguments.items()}
+        mine = json.loads(json.dumps(arguments))  # as a file would hold it
+        if name != type(like).__name__ or header["arguments"] != mine:
             raise StateError(
-                f"The state belongs to {name}({saved}), but like= is "
+                f"The state belongs to {name}({header['arguments']}), but like= is "
                 f"{type(like).__name__}({mine})."
             )
         learner = like.copy()
     learner._adopt(row)
     return learner
-
-
-def _as_json(value: Any) -> Any:
-    return json.loads(json.dumps(value))
 
 
 def load(path: str | os.PathLike[str], like: Learner | None = None) -> Learner:

@@ -166,7 +166,9 @@ class Pinball(Loss):
     def slope(self, y: ArrayLike, prediction: ArrayLike) -> Array:
         """Return -q below the target, 1 - q above it, 0 at the kink."""
         residual = _residual(y, prediction)
-        return np.asarray(np.where(residual > 0, 1.0 - self.q, np.where(residual < 0, -self.q, 0.0)))
+        return np.asarray(
+            np.where(residual > 0, 1.0 - self.q, np.where(residual < 0, -self.q, 0.0))
+        )
 
     def __repr__(self) -> str:
         return f"Pinball(q={self.q})"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,8 @@ import numpy as np
 from swordplay import state
 from swordplay._types import Array, ArrayLike
 from swordplay.ensemble import Ensemble
-from swordplay.kernels import whole_stream
+from swordplay.kernels import ball, sparse, whole_stream
+from swordplay.streams.files import FileStream
 from swordplay.streams.linear import LinearStream
 from swordplay.streams.stream import Stream
 
@@ -106,47 +109,18 @@ def play(
     travel = learner._state["travel"].copy()
     losses = np.empty(horizon)
     tape = _Tape(learner, record, every, horizon)
-    compiled = (
-        isinstance(stream, LinearStream)
-        and not stream.sparse
-        and learner._compiled
-        and given is None
-    )
     bar = _Bar(horizon, progress)
     began = time.perf_counter()
-    t = 0
-    while t < horizon:
-        until = int(min(horizon, t + CHUNK, t + learner._rounds_left()))
-        if compiled:
-            reached = whole_stream.play_dense(
-                learner._row,
-                learner._recipe,
-                stream.features,
-                stream.targets,
-                stream.loss.code,
-                stream.loss.number,
-                t,
-                until,
-                losses,
-                every,
-                *tape.open(learner),
-            )
-            if reached < until:
-                learner._refuse(stream.gradient(reached, learner.decide()))
-            learner._keep_promises()
-        else:
+    if isinstance(stream, LinearStream | FileStream) and learner._compiled and given is None:
+        _play_compiled(learner, stream, losses, tape, bar)
+    else:
+        for t in range(horizon):
             tape.open(learner)
-            for now in range(t, until):
-                x = learner.decide(None if given is None else given[now])
-                tape.note(learner, now, x)
-                losses[now] = stream.value(now, x)
-                learner.learn(
-                    (lambda point, now=now: stream.gradient(now, point))
-                    if learner.own
-                    else stream.gradient(now, x)
-                )
-        t = until
-        bar.show(t)
+            x = learner.decide(None if given is None else given[t])
+            tape.note(learner, t, x)
+            losses[t] = stream.value(t, x)
+            learner.learn(partial(stream.gradient, t) if learner.own else stream.gradient(t, x))
+            bar.show(t + 1)
     seconds = time.perf_counter() - began
     bar.close()
 
@@ -168,16 +142,52 @@ def play(
             float(gained[state.MIX_STABILITY]),
         ),
         facts={
-            "energy": float(gained[state.ENERGY]),
             "spent": float(gained[state.SPENT]),
-            "surprise": float(head[state.SURPRISE]),
-            "steepest": float(head[state.STEEPEST]),
-            "epochs": int(gained[state.EPOCHS]) + 1,
-            "last_rate": float(learner._rate_now()),
+            "inverse_rates": float(head[state.INVERSE_RATES]) + 1 / learner._rate_now(),
+            "toll": learner.toll,
+            "steepest": math.sqrt(head[state.STEEPEST]),
+            "epochs": int(head[state.EPOCHS]),
             "fresh": bool(before[state.ROUND] == 0),
-            "own_surprise": learner._state["own_surprise"].copy() if learner.own else None,
         },
     )
+
+
+def _play_compiled(
+    learner: Ensemble,
+    stream: LinearStream | FileStream,
+    losses: Array,
+    tape: _Tape,
+    bar: _Bar,
+) -> None:
+    compact = learner._layout.compact
+    for origin, rows, targets in stream.blocks(compact):
+        kernel: Callable[..., int]
+        if len(rows) > 1:
+            kernel, chunk = sparse.play_sparse, max(CHUNK, sparse.REFRESH * stream.dim)
+        else:
+            kernel, chunk = (ball if compact else whole_stream).play_dense, CHUNK
+        t, end = origin, origin + len(targets)
+        while t < end:
+            until = int(min(end, t + chunk, t + learner._rounds_left()))
+            reached = kernel(
+                learner._row,
+                learner._recipe,
+                *rows,
+                targets,
+                stream.loss.code,
+                stream.loss.number,
+                origin,
+                t,
+                until,
+                losses,
+                tape.every,
+                *tape.open(learner),
+            )
+            if reached < until:
+                learner._refuse(np.full(stream.dim, np.inf))
+            learner._keep_promises()
+            t = until
+            bar.show(t)
 
 
 class _Tape:

@@ -31,17 +31,19 @@ from swordplay._types import Array
     SHIFT,  # |p_t - p_{t-1}|_1^2 of the round under way
     RATE,  # the meta rate that made the weights of the round under way
     SPENT,  # sum rate_{s-1} |g_s - M_s|^2
-    SURPRISE,  # the largest |g_s - M_s|
-    STEEPEST,  # the largest |g_s|
+    STEEPEST,  # the largest |g_s|^2
     TRUST,  # the factor on the hint (1, or beta_t of Sword_best)
     EPOCH,  # the round at which the present guess of an unknown horizon began
     GUESS,  # the present guess of an unknown horizon
     EPOCHS,  # how many guesses there were
     WATCHED,  # the sum that the meta rate watches, as it was when that guess began
     PLANNED,  # 1 once the hint of the round under way was given by the player
+    INVERSE_RATES,  # sum of 1 / meta rate at the ends of the guesses before this one
+    ADAPTIVITY_BEFORE,  # A_t as it was when this guess began
+    ENERGY_BEFORE,  # sum |g_s|^2 as it was then
     SPARE,
-) = range(20)
-HEAD = 20
+) = range(22)
+HEAD = 22
 
 # The recipe: constants and offsets at the start of a learner's row of constants.
 (
@@ -70,11 +72,17 @@ HEAD = 20
     AT_BASES,
     AT_LAST_BASES,
     AT_OWN_GRADIENTS,
+    AT_TABLE,
     IN_STEPS,
     IN_HINTED,
     IN_NUMBERS,
     RECIPE,
-) = range(29)
+) = range(30)
+
+# One float a base learner: in every row, and in compact rows. Together they are the table that
+# ``swordplay.kernels.ball`` works on.
+SCALARS = ("log_prior", "totals", "weights", "moved", "travel")
+COMPACT = ("squares", "shrinks", "leans", "dots", "scales")
 
 FORMAT = 1
 MAGIC = b"SWORDPLY"
@@ -89,8 +97,10 @@ class Layout:
     """Where the parts of a row of ``count`` base learners in ``dim`` dimensions live.
 
     Parts that a learner does without take no room: ``hint`` shares the last gradient's place where
-    the hint is the last gradient, ``last_bases`` shares ``bases`` where no player gives hints, and
-    only learners of many gradients keep their own ones.
+    the hint is the last gradient, ``last_bases`` shares ``bases`` where no player gives hints, only
+    learners of many gradients keep their own ones, and a ``compact`` row (see
+    ``swordplay.kernels.ball``) has five scalars a base learner in place of all ``bases``; its
+    ``anchors`` are measured from the centre.
     """
 
     count: int
@@ -98,6 +108,8 @@ class Layout:
     own: bool
     separate_hint: bool
     given: bool
+    guesses: bool
+    compact: bool
     memory: int
     itemsize: int
 
@@ -105,25 +117,23 @@ class Layout:
     def offsets(self) -> dict[str, int]:
         """The start of every part, and ``end``."""
         n, block = self.count, self.count * self.dim
-        sizes = {
-            "log_prior": n,
-            "totals": n,
-            "weights": n,
-            "last_weights": n,
-            "moved": n,
-            "travel": n,
+        sizes = {name: n for name in SCALARS}
+        sizes |= {name: n if self.compact else 0 for name in COMPACT}
+        sizes |= {
+            "toll": n if self.guesses else 0,
             "own_surprise": n if self.own else 0,
+            "last_weights": 0 if self.compact else n,
             "gradient": self.dim,
             "hint": self.dim if self.separate_hint else 0,
             "decision": self.dim,
             "anchors": block,
-            "bases": block,
+            "bases": 0 if self.compact else block,
             "last_bases": block if self.given else 0,
             "own_gradients": block if self.own else 0,
             "memory": self.memory,
         }
         at = HEAD * 8 // self.itemsize
-        starts = {}
+        starts = {"table": at}
         for name, size in sizes.items():
             starts[name] = at
             at += size
@@ -136,20 +146,19 @@ class Layout:
 
     def view(self, row: Array) -> dict[str, Array]:
         """Return named views of ``row``: writing to them writes to the row."""
-        at = self.offsets
-        n, d = self.count, self.dim
+        at, n, d = self.offsets, self.count, self.dim
         views = {"head": row[: HEAD * 8 // self.itemsize].view(np.float64)}
-        for name in ("log_prior", "totals", "weights", "last_weights", "moved", "travel"):
-            views[name] = row[at[name] : at[name] + n]
+        names = [*SCALARS]
+        names += COMPACT if self.compact else ("last_weights",)
+        names += ("toll",) if self.guesses else ()
+        names += ("own_surprise",) if self.own else ()
+        views |= {name: row[at[name] : at[name] + n] for name in names}
         for name in ("gradient", "hint", "decision"):
             views[name] = row[at[name] : at[name] + d]
-        for name in ("anchors", "bases", "last_bases"):
-            views[name] = row[at[name] : at[name] + n * d].reshape(n, d)
-        if self.own:
-            views["own_surprise"] = row[at["own_surprise"] : at["own_surprise"] + n]
-            views["own_gradients"] = row[at["own_gradients"] : at["own_gradients"] + n * d].reshape(
-                n, d
-            )
+        blocks = ["anchors"]
+        blocks += [] if self.compact else ["bases", "last_bases"]
+        blocks += ["own_gradients"] if self.own else []
+        views |= {name: row[at[name] : at[name] + n * d].reshape(n, d) for name in blocks}
         views["memory"] = row[at["memory"] : at["memory"] + self.memory]
         return views
 

@@ -16,7 +16,7 @@ def _size(range_of_steps: float) -> int:
 
 def doubling(first: float, count: int, cap: float = math.inf) -> Array:
     """Return first, 2 first, 4 first, ..., ``count`` of them, none above ``cap``."""
-    return np.minimum(cap, first * 2.0 ** np.arange(count))
+    return np.asarray(np.minimum(cap, first * 2.0 ** np.arange(count)))
 
 
 def single(diameter: float, lipschitz: float, horizon: int) -> float:
@@ -37,9 +37,7 @@ def optimistic(diameter: float, lipschitz: float, horizon: int, cap: float) -> A
     return doubling(first, _size(cap / first), cap)
 
 
-def small_loss(
-    diameter: float, lipschitz: float, smoothness: float, horizon: int
-) -> Array:
+def small_loss(diameter: float, lipschitz: float, smoothness: float, horizon: int) -> Array:
     r"""Return :math:`\min(1/(4L), 2^{i-1} \sqrt{D / (16 L G T)})`, the pool of Sword_small."""
     first, cap = math.sqrt(diameter / (16 * smoothness * lipschitz * horizon)), 1 / (4 * smoothness)
     return doubling(first, _size(cap / first), cap)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from swordplay._types import Array
 from swordplay.assumptions import Assumptions
 from swordplay.domains import Domain
@@ -49,5 +51,5 @@ class OptimisticOMD(Ensemble):
         if (step_size is None) == (step_sizes is None):
             raise TypeError("OptimisticOMD needs its step: OptimisticOMD(domain, step_size=0.1).")
         self.regulariser = Euclidean() if regulariser is None else regulariser
-        steps = [step_size] if step_sizes is None else step_sizes
+        steps = np.array([step_size], dtype=np.float64) if step_sizes is None else step_sizes
         super().__init__(domain, facts, step_sizes=steps, regulariser=self.regulariser, **common)

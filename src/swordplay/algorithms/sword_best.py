@@ -57,7 +57,7 @@ class SwordBest(Ensemble):
         **common: Any,
     ) -> None:
         both = None if step_sizes is None else np.tile(np.atleast_1d(np.asarray(step_sizes)), 2)
-        self._with_hint = None if both is None else len(both) // 2
+        self._with_hint = 0 if both is None else len(both) // 2
         super().__init__(domain, facts, step_sizes=both, **common)
         self._arguments["step_sizes"] = None if both is None else both[: len(both) // 2]
 

@@ -1,22 +1,111 @@
-"""The one way in which this package compiles a function."""
+"""The one way in which this package compiles a function, and where it keeps the result.
+
+Numba notices a change only of the file that defines a function, not of the functions it calls, so
+an upgrade could leave old code in the cache. Here the cache lives in a folder named after the
+content of all kernels: whatever changes, the folder changes.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 
+config: Any = numba.config
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Sums may be reordered and fused (vector instructions need it); NaN and infinity keep their
 # meaning, because the kernels look for them.
 REORDER = {"reassoc", "contract", "arcp", "nsz"}
+_OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": REORDER, "error_model": "numpy"}
+_STALE_AFTER = 7 * 24 * 3600.0  # seconds without use, after which another version's cache goes
+
+
+def _fingerprint() -> str:
+    here = Path(__file__).parent
+    digest = hashlib.sha256(numba.__version__.encode())
+    for source in sorted([*here.glob("*.py"), here.parent / "state.py"]):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _user_cache() -> Path:
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True
+
+
+def cache_folder() -> Path | None:
+    """Return where compiled kernels are kept: beside their source, else in the user's cache.
+
+    ``NUMBA_CACHE_DIR`` comes first where it is set. None, with a warning, if nothing is writable.
+    """
+    name = f"swordplay-{_fingerprint()}"
+    beside = Path(__file__).parent / "__pycache__"
+    if config.CACHE_DIR:
+        beside = Path(config.CACHE_DIR)
+    if _writable(beside / name):
+        _prune(beside, name)
+        return beside / name
+    user = _user_cache() / "swordplay"
+    if _writable(user / name):
+        print(
+            f"swordplay: {beside} cannot be written; compiled kernels are kept in {user}.",
+            file=sys.stderr,
+        )
+        _prune(user, name)
+        return user / name
+    warnings.warn(
+        f"Neither {beside} nor {user} can be written: kernels are compiled anew in every process. "
+        "Set NUMBA_CACHE_DIR to a folder that can.",
+        stacklevel=2,
+    )
+    return None
+
+
+def _prune(folder: Path, keep: str) -> None:
+    """Remove what other versions of the kernels left, once nobody has used it for a week."""
+    for other in folder.glob("swordplay-*"):
+        if other.name != keep and time.time() - other.stat().st_mtime > _STALE_AFTER:
+            shutil.rmtree(other, ignore_errors=True)
+
+
+_FOLDER = None if config.DISABLE_JIT else cache_folder()
 
 
 def compiled(function: Function) -> Function:
-    """Compile ``function`` on first use, keep the result on disk, hold no lock while it runs."""
-    wrapped: Function = numba.njit(cache=True, nogil=True, fastmath=REORDER, error_model="numpy")(
-        function
-    )
+    """Compile an entry point on first use, keep it on disk, hold no lock while it runs."""
+    elsewhere = config.CACHE_DIR
+    try:
+        # Numba decides on the folder when it decorates; nobody else's kernels are concerned.
+        config.CACHE_DIR = "" if _FOLDER is None else str(_FOLDER)
+        wrapped: Function = numba.njit(cache=_FOLDER is not None, **_OPTIONS)(function)
+    finally:
+        config.CACHE_DIR = elsewhere
+    return wrapped
+
+
+def inlined(function: Function) -> Function:
+    """Compile a piece of an entry point: it is kept on disk as part of that."""
+    wrapped: Function = numba.njit(inline="always", **_OPTIONS)(function)
     return wrapped

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from swordplay.kernels.codes import LAST_GRADIENT, NO_HINT, TRUSTED_MIXTURE_HINT
-from swordplay.kernels.compiled import compiled
+from swordplay.kernels.compiled import compiled, inlined
 from swordplay.kernels.projections import entropic_step, euclidean_step
 from swordplay.state import (
     ADAPTIVITY,
@@ -55,7 +55,6 @@ from swordplay.state import (
     SHIFT,
     SPENT,
     STEEPEST,
-    SURPRISE,
     TRUST,
     VARIATION,
     WATCH,
@@ -63,13 +62,13 @@ from swordplay.state import (
 )
 
 
-@compiled
+@inlined
 def head_of(row):
     """Return the head of a row as float64."""
     return row[: HEAD * 8 // row.itemsize].view(np.float64)
 
 
-@compiled
+@inlined
 def pay(head, row, recipe, gradient, g0):
     """Account for g_t = gradient[g0:]; return False, with nothing changed, if it is not finite."""
     count, dim = int(recipe[COUNT]), int(recipe[DIM])
@@ -106,8 +105,7 @@ def pay(head, row, recipe, gradient, g0):
     if head[ROUND] > 0:
         head[VARIATION] += variation
     head[SPENT] += head[RATE] * surprise
-    head[SURPRISE] = max(head[SURPRISE], math.sqrt(surprise))
-    head[STEEPEST] = max(head[STEEPEST], math.sqrt(energy))
+    head[STEEPEST] = max(head[STEEPEST], energy)
     head[ROUND] += 1.0
     head[PLANNED] = 0.0
 
@@ -129,7 +127,7 @@ def pay(head, row, recipe, gradient, g0):
     return True
 
 
-@compiled
+@inlined
 def _step(recipe, row, source, target, step, vector, v0):
     dim = int(recipe[DIM])
     if recipe[ENTROPIC] > 0:
@@ -149,7 +147,7 @@ def _step(recipe, row, source, target, step, vector, v0):
         )
 
 
-@compiled
+@inlined
 def settle(row, recipe, gradients, g0, stride):
     """x-hat_{t+1,i} = argmin eta_i <g_{t,i}, x> + D(x, x-hat_{t,i}), g_{t,i} at g0 + i * stride."""
     count, dim = int(recipe[COUNT]), int(recipe[DIM])
@@ -163,7 +161,7 @@ def settle(row, recipe, gradients, g0, stride):
             row[last_bases + k] = row[bases + k]
 
 
-@compiled
+@inlined
 def lean(row, recipe, hints, h0, stride):
     """x_{t+1,i} = argmin eta_i <M_i, x> + D(x, x-hat_{t+1,i}); note how far each one moved."""
     count, dim = int(recipe[COUNT]), int(recipe[DIM])
@@ -186,7 +184,7 @@ def lean(row, recipe, hints, h0, stride):
         row[moved + i] = distance
 
 
-@compiled
+@inlined
 def rate(head, recipe):
     """Return the meta rate: min(cap, sqrt(numerator / (offset + the watched sum)))."""
     watched = head[VARIATION] if recipe[WATCH] > 0 else head[ADAPTIVITY]
@@ -196,7 +194,7 @@ def rate(head, recipe):
     return min(recipe[CAP], math.sqrt(recipe[NUMERATOR] / watched))
 
 
-@compiled
+@inlined
 def weigh(head, row, recipe, hint, h0):
     """p_{t+1,i} ~ prior_i exp(-eps_t (sum l_{s,i} + m_{t+1,i})), x_{t+1} = sum p_i x_{t+1,i}."""
     count, dim = int(recipe[COUNT]), int(recipe[DIM])
@@ -232,7 +230,7 @@ def weigh(head, row, recipe, hint, h0):
     mix(row, recipe, weights, decision)
 
 
-@compiled
+@inlined
 def mix(row, recipe, weights, target):
     """Write sum_i row[weights + i] x_{t,i} to ``target``."""
     count, dim, bases = int(recipe[COUNT]), int(recipe[DIM]), int(recipe[AT_BASES])
@@ -245,7 +243,7 @@ def mix(row, recipe, weights, target):
             row[target + j] += share * row[at + j]
 
 
-@compiled
+@inlined
 def keep_weights(row, recipe):
     """Remember p_t before p_{t+1} takes its place."""
     weights, last = int(recipe[AT_WEIGHTS]), int(recipe[AT_LAST_WEIGHTS])
@@ -253,7 +251,7 @@ def keep_weights(row, recipe):
         row[last + i] = row[weights + i]
 
 
-@compiled
+@inlined
 def learn_one_gradient(head, row, recipe, gradient, g0):
     """Take g_t in and prepare round t + 1 with the last gradient, or nothing, as the hint."""
     if not pay(head, row, recipe, gradient, g0):
@@ -286,7 +284,7 @@ def lean_on(row, recipe):
     head[PLANNED] = 1.0
 
 
-@compiled
+@inlined
 def learn_own_gradients(head, row, recipe, gradient, own):
     """Take g_t and every base learner's own gradient in; leave x-bar_{t+1} where x_{t+1} will be.
 
@@ -317,7 +315,7 @@ def learn_own_gradients(head, row, recipe, gradient, own):
     return True
 
 
-@compiled
+@inlined
 def weigh_mixture(head, row, recipe, mixture):
     """Make p_{t+1} with the hint nabla f_t(x-bar_{t+1}), trusted as far as it has earned."""
     hint = int(recipe[AT_HINT])
@@ -342,7 +340,7 @@ def weigh_own(row, recipe, mixture):
     weigh_mixture(head_of(row), row, recipe, mixture)
 
 
-@compiled
+@inlined
 def asks_mixture(recipe):
     """Tell whether the learner asks for the gradient at x-bar_{t+1}."""
     return recipe[OWN] > 0 and recipe[HINT_KIND] != NO_HINT and recipe[HINT_KIND] != LAST_GRADIENT

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from swordplay.kernels.codes import ABSOLUTE, HUBER, LOGISTIC, PINBALL, SQUARED
-from swordplay.kernels.compiled import compiled
+from swordplay.kernels.compiled import inlined
 
 
-@compiled
+@inlined
 def value_and_slope(code, number, y, prediction):
     """Return loss(y, prediction) and its derivative in the prediction (0 at a kink)."""
     residual = prediction - y

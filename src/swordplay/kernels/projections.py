@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 from swordplay.kernels.codes import BALL, BOX, EVERYWHERE, L1_BALL, SIMPLEX
-from swordplay.kernels.compiled import compiled
+from swordplay.kernels.compiled import compiled, inlined
 
 # The smallest coordinate that multiplicative weights may keep: a coordinate that underflowed to 0
 # could never come back. It moves a decision by less than the rounding of any other coordinate.
 FLOOR = 1e-30
 
 
-@compiled
+@inlined
 def _threshold(row, start, dim, radius, top, absolute):
     """Return tau - top, where sum_j max(v_j - tau, 0) = radius and v_j = row_j or its size.
 
@@ -20,7 +20,7 @@ def _threshold(row, start, dim, radius, top, absolute):
     it. Everything is measured from the largest v_j, so that large inputs lose no digits.
     """
     tau = -math.inf
-    survivors = 0
+    survivors = dim + 1
     while True:
         total = 0.0
         count = 0
@@ -32,13 +32,13 @@ def _threshold(row, start, dim, radius, top, absolute):
             if v > tau:
                 total += v
                 count += 1
-        if count == survivors:
+        if count >= survivors:  # not ==: rounding can bring back one that sits exactly at tau
             return tau
         survivors = count
         tau = (total - radius) / count
 
 
-@compiled
+@inlined
 def project(code, numbers, n0, row, start, dim):
     """Project row[start : start + dim] onto the domain, in place."""
     if code == EVERYWHERE:
@@ -87,7 +87,7 @@ def project(code, numbers, n0, row, start, dim):
                 row[start + j] = size if row[start + j] >= 0 else -size
 
 
-@compiled
+@inlined
 def euclidean_step(code, numbers, n0, row, source, target, dim, step, vector, v0):
     """Write argmin <step * v, x> + |x - source|^2 / 2 over the domain to ``target``."""
     for j in range(dim):
@@ -95,7 +95,7 @@ def euclidean_step(code, numbers, n0, row, source, target, dim, step, vector, v0
     project(code, numbers, n0, row, target, dim)
 
 
-@compiled
+@inlined
 def entropic_step(row, source, target, dim, step, vector, v0):
     """Write argmin <step * v, x> + KL(x, source) over the simplex to ``target``."""
     top = -math.inf
@@ -128,4 +128,3 @@ def entropic_rows(anchors, directions, out):
     steps = directions.reshape(-1)
     for i in range(anchors.shape[0]):
         entropic_step(flat, i * dim, i * dim, dim, 1.0, steps, i * dim)
-

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swordplay.kernels.compiled import compiled
+from swordplay.kernels.compiled import compiled, inlined
 from swordplay.kernels.ensemble import (
     asks_mixture,
     head_of,
@@ -25,7 +25,7 @@ from swordplay.state import (
 )
 
 
-@compiled
+@inlined
 def predict(row, at, features, t, dim):
     """Return <features[t], row[at : at + dim]>."""
     total = 0.0
@@ -34,7 +34,7 @@ def predict(row, at, features, t, dim):
     return total
 
 
-@compiled
+@inlined
 def note(row, at, size, t, every, out):
     """Copy ``size`` floats of the row to the record, if this round is recorded."""
     if out.shape[0] > 0 and t % every == 0:
@@ -50,6 +50,7 @@ def play_dense(
     targets,
     loss,
     number,
+    origin,
     first,
     last,
     losses,
@@ -61,7 +62,7 @@ def play_dense(
 ):
     """Play rounds first..last-1; return the round whose gradient was not finite, or ``last``.
 
-    Records that nobody asked for have no rows.
+    Row 0 of ``features`` is that of round ``origin``. Records that nobody asked for have no rows.
     """
     count, dim = int(recipe[COUNT]), int(recipe[DIM])
     at = int(recipe[AT_DECISION])
@@ -76,27 +77,28 @@ def play_dense(
         note(row, int(recipe[AT_WEIGHTS]), count, t, every, weights)
         note(row, at_bases, count * dim, t, every, bases)
         note(row, int(recipe[AT_ANCHORS]), count * dim, t, every, anchors)
-        y = float(targets[t])
-        value, slope = value_and_slope(loss, number, y, predict(row, at, features, t, dim))
+        now = t - origin
+        y = float(targets[now])
+        value, slope = value_and_slope(loss, number, y, predict(row, at, features, now, dim))
         losses[t] = value
         for j in range(dim):
-            gradient[j] = slope * features[t, j]
+            gradient[j] = slope * features[now, j]
         if not many:
             if not learn_one_gradient(head, row, recipe, gradient, 0):
                 return t
             continue
         for i in range(count):
-            guess = predict(row, at_bases + i * dim, features, t, dim)
+            guess = predict(row, at_bases + i * dim, features, now, dim)
             _, slope = value_and_slope(loss, number, y, guess)
             for j in range(dim):
-                own[i * dim + j] = slope * features[t, j]
+                own[i * dim + j] = slope * features[now, j]
         if not learn_own_gradients(head, row, recipe, gradient, own):
             return t
         head[QUERIES] += count + 1.0
         if mixture:
-            _, slope = value_and_slope(loss, number, y, predict(row, at, features, t, dim))
+            _, slope = value_and_slope(loss, number, y, predict(row, at, features, now, dim))
             for j in range(dim):
-                gradient[j] = slope * features[t, j]
+                gradient[j] = slope * features[now, j]
             head[QUERIES] += 1.0
         weigh_mixture(head, row, recipe, gradient)
     return last

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from swordplay.streams.files import FileStream
 from swordplay.streams.functions import FunctionStream, QuadraticStream
 from swordplay.streams.generators import (
     abrupt_drift,
@@ -14,6 +15,7 @@ from swordplay.streams.linear import LinearStream
 from swordplay.streams.stream import Stream
 
 __all__ = [
+    "FileStream",
     "FunctionStream",
     "LinearStream",
     "QuadraticStream",

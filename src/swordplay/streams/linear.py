@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from swordplay.domains import Domain
 from swordplay.losses import Loss, Squared
 from swordplay.streams.stream import check_decisions
 
+DENSE_FLOATS = 1 << 20  # of a slice of sparse rows
+
 
 def _is_sparse(features: Any) -> bool:
     return hasattr(features, "tocsr") and hasattr(features, "nnz")
@@ -21,8 +24,9 @@ class LinearStream:
     r"""f_t(x) = loss(y_t, <features_t, x>), row t of a dense array or a SciPy sparse matrix.
 
     Args:
-        features: (T, d), dense or sparse (kept as CSR).
-        targets: (T,).
+        features: (T, d): an array, a SciPy sparse matrix (kept as CSR), or a pandas, polars or
+            Arrow table of numbers.
+        targets: (T,): anything NumPy can view.
         loss: default Squared().
         comparators: (T, d), the models behind the data, where they are known.
 
@@ -33,7 +37,7 @@ class LinearStream:
 
     def __init__(
         self,
-        features: ArrayLike | Any,
+        features: Any,
         targets: ArrayLike,
         loss: Loss | None = None,
         *,
@@ -48,8 +52,12 @@ class LinearStream:
         self.sparse = _is_sparse(features)
         self.features: Any
         if self.sparse:
-            self.features = features.tocsr()
-            stored = self.features.data = np.asarray(self.features.data, dtype=np.float64)
+            rows = features.tocsr()
+            if not rows.has_canonical_format:
+                rows = rows.copy()
+                rows.sum_duplicates()
+            self.features = rows.astype(np.float64)
+            stored = self.features.data
         else:
             self.features = stored = _matrix(features)
         if len(self.features.shape) != 2 or 0 in self.features.shape:
@@ -109,13 +117,13 @@ class LinearStream:
 
     def values(self, decisions: ArrayLike) -> Array:
         """Return f_t(decisions_t) for every t."""
-        return self.loss.value(self.targets, self.predictions(decisions))
+        return np.asarray(self.loss.value(self.targets, self.predictions(decisions)))
 
     def norms(self) -> Array:
         """Return |features_t| for every t."""
         if self.sparse:
             squares = self.features.multiply(self.features).sum(axis=1)
-            return np.sqrt(np.asarray(squares).ravel())
+            return np.asarray(np.sqrt(np.asarray(squares).ravel()))
         return np.asarray(np.linalg.norm(self.features, axis=1))
 
     def extent(self, domain: Domain) -> tuple[Array, Array]:
@@ -133,6 +141,23 @@ class LinearStream:
         else:
             middle, reach = self.features @ domain.center, domain.diameter * self.norms()
         return np.asarray(middle - reach), np.asarray(middle + reach)
+
+    def blocks(self, compact: bool) -> Iterator[tuple[int, tuple[Array, ...], Array]]:
+        """Yield (first round, rows, targets) for the kernels, all of it in as few as will do.
+
+        Rows are (features,), or the three arrays of a CSR matrix where ``compact`` learners can
+        take it; others get dense slices, a few megabytes at a time.
+        """
+        if not self.sparse:
+            yield 0, (self.features,), self.targets
+        elif compact:
+            rows = self.features
+            yield 0, (rows.data, rows.indices, rows.indptr), self.targets
+        else:
+            step = max(1, DENSE_FLOATS // self.dim)
+            for first in range(0, len(self), step):
+                dense = np.ascontiguousarray(self.features[first : first + step].toarray())
+                yield first, (dense,), self.targets[first : first + step]
 
     def assumptions(self, domain: Domain) -> Assumptions:
         """Return the worst-case G, L and T: exact for the domains that know their extent."""
@@ -165,7 +190,9 @@ class LinearStream:
         return f"LinearStream({len(self)} {kind} rows, dim={self.dim}, loss={self.loss!r})"
 
 
-def _matrix(features: ArrayLike) -> Array:
+def _matrix(features: Any) -> Array:
+    if hasattr(features, "to_pandas") and hasattr(features, "column_names"):  # an Arrow table
+        features = np.column_stack([np.asarray(column) for column in features.columns])
     array = np.asarray(features)
     if array.dtype == np.float32:
         return np.ascontiguousarray(array)

@@ -1,0 +1,375 @@
+r"""One round of a one-gradient learner on a ball or on the whole space, in two passes over memory.
+
+With y_i = x^_{t,i} - centre and the last gradient h as the hint (or h = 0), every base decision is
+
+    x_{t,i} = centre + r_i (y_i - eta_i h),    r_i = min(1, R / |y_i - eta_i h|)
+
+so it is not stored. Its losses, hints and moves follow from the scalars |y_i|^2, <y_i, h> and
+<y_i, g> and from inner products of g and h; ``advance`` does that algebra, for dense and sparse
+rows, and leaves the projections' scales. What remains is y_i <- s_i (y_i - eta_i g), a single pass
+in which the inner products with the next row are taken too.
+"""
+
+from __future__ import annotations
+
+import math
+import numpy as np
+
+from swordplay.kernels.compiled import compiled, inlined
+from swordplay.kernels.ensemble import head_of, rate
+from swordplay.kernels.losses import value_and_slope
+from swordplay.state import (
+    ADAPTIVITY,
+    AT_ANCHORS,
+    AT_DECISION,
+    AT_GRADIENT,
+    AT_TABLE,
+    CORRECTION,
+    COUNT,
+    DIM,
+    ENERGY,
+    HINT_KIND,
+    IN_NUMBERS,
+    IN_STEPS,
+    META_STABILITY,
+    MIX_STABILITY,
+    PLANNED,
+    QUERIES,
+    RATE,
+    ROUND,
+    SHIFT,
+    SPENT,
+    STEEPEST,
+    VARIATION,
+)
+
+TILE = 1024  # coordinates that stay in the cache while all base learners pass over them
+
+
+# Rows of the table: one float a base learner. (One array in place of ten: every array that is handed
+# on costs two atomic additions a round.)
+LOG_PRIOR, TOTALS, WEIGHTS, MOVED, TRAVEL = range(5)
+SQUARES = 5  # |y_i|^2
+SHRINKS = 6  # r_i
+LEANS = 7  # <y_i, h>
+DOTS = 8  # <y_i, g>, in units of the row that g is a multiple of
+SCALES = 9  # s_i
+TABLE = 10
+
+
+@inlined
+def table_of(row, recipe):
+    """Return the table of a row."""
+    count, at = int(recipe[COUNT]), int(recipe[AT_TABLE])
+    return row[at : at + TABLE * count].reshape(TABLE, count)
+
+
+@inlined
+def steps_of(recipe):
+    """Return the step sizes."""
+    count, at = int(recipe[COUNT]), int(recipe[IN_STEPS])
+    return recipe[at : at + count]
+
+
+@inlined
+def advance(
+    head, recipe, table, steps, radius, hinted, k, energy, hint_product, surprise, variation
+):
+    """Take g = k * row in, given <y_i, row> in ``dots``; return False if it is not finite.
+
+    ``energy`` is |g|^2, ``hint_product`` <g, h>, ``surprise`` |g - h|^2, ``variation`` the squared
+    change since the last gradient. Afterwards the weights are p_{t+1} and ``scales`` and
+    ``shrinks`` are those of round t + 1; the anchors still are those of round t.
+    """
+    if not (math.isfinite(energy) and math.isfinite(surprise)):
+        return False
+    count = len(steps)
+    head[META_STABILITY] += head[SHIFT]
+    head[ADAPTIVITY] += surprise
+    head[ENERGY] += energy
+    if head[ROUND] > 0:
+        head[VARIATION] += variation
+    head[SPENT] += head[RATE] * surprise
+    head[STEEPEST] = max(head[STEEPEST], energy)
+    head[ROUND] += 1.0
+    head[PLANNED] = 0.0
+    eps = rate(head, recipe)
+    head[RATE] = eps
+
+    limit = radius * radius
+    strength = recipe[CORRECTION]
+    hint_gap = energy - hint_product  # <g, g - h>
+    free = energy + surprise + 2.0 * hint_gap if hinted else energy  # |2g - h|^2 or |g|^2
+    lean = 1.0 if hinted else 0.0
+    best = math.inf
+    top = -math.inf
+    mixed = 0.0
+    for i in range(count):
+        eta = steps[i]
+        along = k * table[DOTS, i]  # <y, g>
+        last_distance = table[MOVED, i]
+        mixed += table[WEIGHTS, i] * last_distance
+        table[TRAVEL, i] += last_distance
+        paid = table[TOTALS, i] + strength * last_distance
+        # y' = s (y - eta g), x' = r' (y' - eta M) with M = g or 0
+        square = table[SQUARES, i] - 2.0 * eta * along + eta * eta * energy
+        next_along = along - eta * energy  # <y', g> while s = 1
+        next_square = square - lean * (2.0 * eta * next_along - eta * eta * energy)
+        if square <= limit and next_square <= limit and table[SHRINKS, i] == 1.0:
+            paid += along - lean * eta * hint_product
+            distance = eta * eta * free
+            scale = shrink = 1.0
+        else:
+            r = table[SHRINKS, i]
+            paid += r * (along - lean * eta * hint_product)
+            scale = radius / math.sqrt(square) if square > limit else 1.0
+            next_along *= scale
+            square *= scale * scale
+            next_square = square - lean * (2.0 * eta * next_along - eta * eta * energy)
+            shrink = radius / math.sqrt(next_square) if next_square > limit else 1.0
+            # x' - x = a y + b g - c (g - h), and with h = 0, M = 0: a y + b g
+            a = shrink * scale - r
+            if hinted:
+                b = -eta * (shrink * scale + shrink - r)
+                c = r * eta
+            else:
+                b = -eta * shrink * scale
+                c = 0.0
+            distance = a * a * table[SQUARES, i] + b * b * energy + 2.0 * a * b * along
+            distance += c * (c * surprise - 2.0 * (a * (along - table[LEANS, i]) + b * hint_gap))
+            distance = max(distance, 0.0)
+        table[TOTALS, i] = paid
+        best = min(best, paid)
+        table[MOVED, i] = distance
+        table[SCALES, i] = scale
+        table[SHRINKS, i] = shrink
+        table[LEANS, i] = next_along
+        hint = lean * shrink * (next_along - eta * energy)
+        score = table[LOG_PRIOR, i] - eps * (paid + hint + strength * distance)
+        table[DOTS, i] = score  # room until the pass over memory takes the next dots
+        top = max(top, score)
+    head[MIX_STABILITY] += mixed
+    total = 0.0
+    for i in range(count):
+        table[TOTALS, i] -= best  # only differences matter
+        table[DOTS, i] = math.exp(table[DOTS, i] - top)
+        total += table[DOTS, i]
+    shift = 0.0
+    for i in range(count):
+        share = table[DOTS, i] / total
+        shift += abs(share - table[WEIGHTS, i])
+        table[WEIGHTS, i] = share
+    head[SHIFT] = shift * shift
+    return True
+
+
+@inlined
+def decide(row, recipe, table, steps, hinted):
+    """Write x_{t+1} = centre + sum p_i r_i (y_i - eta_i h), tile by tile."""
+    count, dim = int(recipe[COUNT]), int(recipe[DIM])
+    anchors, decision = int(recipe[AT_ANCHORS]), int(recipe[AT_DECISION])
+    hint, centre = int(recipe[AT_GRADIENT]), int(recipe[IN_NUMBERS])
+    pull = 0.0
+    if hinted:
+        for i in range(count):
+            pull += table[WEIGHTS, i] * table[SHRINKS, i] * steps[i]
+    for first in range(0, dim, TILE):
+        last = min(dim, first + TILE)
+        for j in range(first, last):
+            row[decision + j] = recipe[centre + j] - pull * row[hint + j]
+        for i in range(count):
+            share = table[WEIGHTS, i] * table[SHRINKS, i]
+            at = anchors + i * dim
+            for j in range(first, last):
+                row[decision + j] += share * row[at + j]
+
+
+@compiled
+def learn(row, recipe, gradient):
+    """Take one gradient in; return False, with nothing changed, if it is not finite."""
+    head = head_of(row)
+    table, steps = table_of(row, recipe), steps_of(recipe)
+    count, dim = int(recipe[COUNT]), int(recipe[DIM])
+    anchors, last = int(recipe[AT_ANCHORS]), int(recipe[AT_GRADIENT])
+    decision, centre = int(recipe[AT_DECISION]), int(recipe[IN_NUMBERS])
+    radius = recipe[centre + 2 * dim]
+    hinted = recipe[HINT_KIND] > 0
+    energy = product = variation = 0.0
+    for j in range(dim):
+        g = float(gradient[j])
+        h = row[last + j]
+        energy += g * g
+        product += g * h
+        variation += (g - h) * (g - h)
+    if not (math.isfinite(energy) and math.isfinite(variation)):
+        return False
+    for i in range(count):
+        along = 0.0
+        at = anchors + i * dim
+        for j in range(dim):
+            along += row[at + j] * gradient[j]
+        table[DOTS, i] = along
+    if not hinted:
+        product = 0.0
+    surprise = variation if hinted else energy
+    if not advance(
+        head, recipe, table, steps, radius, hinted, 1.0, energy, product, surprise, variation
+    ):
+        return False
+    head[QUERIES] += 1.0
+    pull = 0.0
+    for i in range(count):
+        table[SQUARES, i] = 0.0
+        if hinted:
+            pull += table[WEIGHTS, i] * table[SHRINKS, i] * steps[i]
+    for first in range(0, dim, TILE):
+        end = min(dim, first + TILE)
+        for j in range(first, end):
+            g = gradient[j]
+            row[last + j] = g
+            row[decision + j] = recipe[centre + j] - pull * g
+        for i in range(count):
+            scale = table[SCALES, i]
+            step = steps[i]
+            share = table[WEIGHTS, i] * table[SHRINKS, i]
+            square = 0.0
+            at = anchors + i * dim
+            for j in range(first, end):
+                y = scale * (row[at + j] - step * gradient[j])
+                row[at + j] = y
+                square += y * y
+                row[decision + j] += share * y
+            table[SQUARES, i] += square
+    return True
+
+
+@inlined
+def note(row, recipe, table, steps, hinted, t, every, decisions, weights, bases, anchors):
+    """Record round t, if anybody asked."""
+    count, dim = int(recipe[COUNT]), int(recipe[DIM])
+    k = t // every
+    centre, first, hint = int(recipe[IN_NUMBERS]), int(recipe[AT_ANCHORS]), int(recipe[AT_GRADIENT])
+    if decisions.shape[0] > 0:
+        decide(row, recipe, table, steps, hinted)
+        at = int(recipe[AT_DECISION])
+        for j in range(dim):
+            decisions[k, j] = row[at + j]
+    if weights.shape[0] > 0:
+        for i in range(count):
+            weights[k, i] = table[WEIGHTS, i]
+    if bases.shape[0] > 0:
+        for i in range(count):
+            step = steps[i] if hinted else 0.0
+            for j in range(dim):
+                away = table[SHRINKS, i] * (row[first + i * dim + j] - step * row[hint + j])
+                bases[k, i * dim + j] = recipe[centre + j] + away
+    if anchors.shape[0] > 0:
+        for i in range(count):
+            for j in range(dim):
+                anchors[k, i * dim + j] = recipe[centre + j] + row[first + i * dim + j]
+
+
+@compiled
+def play_dense(
+    row,
+    recipe,
+    features,
+    targets,
+    loss,
+    number,
+    origin,
+    first,
+    last,
+    losses,
+    every,
+    decisions,
+    weights,
+    bases,
+    anchors,
+):
+    """Play rounds first..last-1; return the round whose gradient was not finite, or ``last``.
+
+    Row 0 of ``features`` is that of round ``origin``. Records that nobody asked for have no rows.
+    """
+    head = head_of(row)
+    table, steps = table_of(row, recipe), steps_of(recipe)
+    count, dim = int(recipe[COUNT]), int(recipe[DIM])
+    at, at_last = int(recipe[AT_ANCHORS]), int(recipe[AT_GRADIENT])
+    block = row[at : at + count * dim].reshape(count, dim)
+    centre = int(recipe[IN_NUMBERS])
+    radius = recipe[centre + 2 * dim]
+    hinted = recipe[HINT_KIND] > 0
+    recorded = decisions.shape[0] + weights.shape[0] + bases.shape[0] + anchors.shape[0] > 0
+    middle = np.zeros(dim, dtype=row.dtype)
+    off_centre = False
+    for j in range(dim):
+        middle[j] = recipe[centre + j]
+        off_centre = off_centre or middle[j] != 0.0
+    hint = row[at_last : at_last + dim]
+    # Indices that begin at 0 spare the compiler a look at negative ones, in every loop.
+    features, targets = features[first - origin :], targets[first - origin :]
+    losses = losses[first:last]
+    rounds = last - first
+    reached = last
+
+    # <x_first, features_first>, before the loop that always knows the next row's
+    prediction = 0.0
+    overlap = 0.0
+    for j in range(dim):
+        overlap += features[0, j] * hint[j]
+    for i in range(count):
+        along = 0.0
+        for j in range(dim):
+            along += block[i, j] * features[0, j]
+        table[DOTS, i] = along
+        step = steps[i] if hinted else 0.0
+        prediction += table[WEIGHTS, i] * table[SHRINKS, i] * (along - step * overlap)
+
+    for now in range(rounds):
+        if recorded and (first + now) % every == 0:
+            t = first + now
+            note(row, recipe, table, steps, hinted, t, every, decisions, weights, bases, anchors)
+        if off_centre:
+            for j in range(dim):
+                prediction += middle[j] * features[now, j]
+        losses[now], k = value_and_slope(loss, number, float(targets[now]), prediction)
+
+        following = now + 1 if now + 1 < rounds else now
+        norm = product = variation = overlap = 0.0
+        for j in range(dim):
+            x = float(features[now, j])
+            g = k * x
+            h = hint[j]
+            norm += x * x
+            product += g * h
+            variation += (g - h) * (g - h)
+            overlap += x * features[following, j]
+        energy = k * k * norm
+        if not hinted:
+            product = 0.0
+        surprise = variation if hinted else energy
+        if not advance(
+            head, recipe, table, steps, radius, hinted, k, energy, product, surprise, variation
+        ):
+            reached = first + now
+            break
+        head[QUERIES] += 1.0
+        for j in range(dim):
+            hint[j] = k * features[now, j]
+
+        prediction = 0.0
+        for i in range(count):
+            scale = table[SCALES, i]
+            step = steps[i] * k
+            square = along = 0.0
+            for j in range(dim):
+                y = scale * (block[i, j] - step * features[now, j])
+                block[i, j] = y
+                square += y * y
+                along += y * features[following, j]
+            table[SQUARES, i] = square
+            table[DOTS, i] = along
+            lean = step if hinted else 0.0
+            prediction += table[WEIGHTS, i] * table[SHRINKS, i] * (along - lean * overlap)
+    decide(row, recipe, table, steps, hinted)
+    return reached
