@@ -77,15 +77,15 @@ def public_learners():
 # Classes whose constructor asks for something else than (domain, facts).
 MAKERS = {
     sp.OptimisticHedge: lambda domain, facts, **common: sp.OptimisticHedge(domain.dim, **common),
-    sp.OptimisticOMD: lambda domain, facts, **common: sp.OptimisticOMD(
-        domain, facts, **({"step_size": 0.1} | ({} if "step_sizes" not in common else {})), **common
+    sp.OptimisticOMD: lambda domain, facts, *, step_sizes=(0.1,), **common: sp.OptimisticOMD(
+        domain, facts, step_sizes=step_sizes, **common
     ),
 }
 
 # Every public learner by name, and the second one that Ader's keyword makes.
-LEARNERS = {
-    cls.__name__: MAKERS.get(cls, cls) for cls in public_learners()
-} | {"AderPP": lambda domain, facts, **common: sp.Ader(domain, facts, surrogate=True, **common)}
+LEARNERS = {cls.__name__: MAKERS.get(cls, cls) for cls in public_learners()} | {
+    "AderPP": lambda domain, facts, **common: sp.Ader(domain, facts, surrogate=True, **common)
+}
 
 MANY = {"Ader": 1, "Sword": 2, "SwordSmall": 1, "SwordBest": 2}
 """Learners of many gradients, and how many they ask for beside one for each base learner."""
@@ -99,9 +99,9 @@ def make(name, domain, facts, **common):
 def stream_for(loss, horizon, dim=DIM, seed=0):
     """Return a random linear stream with targets that ``loss`` has a meaning for."""
     rng = np.random.default_rng([seed, horizon, dim])
-    features = rng.normal(size=(horizon, dim))
-    targets = rng.normal(size=horizon)
-    targets += np.einsum("td,td->t", features, np.repeat(rng.normal(size=(4, dim)), -(-horizon // 4), 0)[:horizon])
+    features = rng.normal(size=(horizon, dim)) / 3  # pools of several base learners
+    models = np.repeat(rng.normal(size=(4, dim)), -(-horizon // 4), axis=0)[:horizon]
+    targets = rng.normal(size=horizon) + 3 * np.einsum("td,td->t", features, models)
     if loss == "logistic":
         targets = np.where(targets > 0, 1.0, -1.0)
     return sp.LinearStream(features, targets, LOSSES[loss])
@@ -133,4 +133,13 @@ def assert_close(actual, expected, tolerance=1e-10, what=""):
     assert actual.shape == expected.shape, f"{what}: {actual.shape} and {expected.shape}"
     error = np.abs(actual - expected).max(initial=0.0)
     scale = np.abs(expected).max(initial=0.0)
-    assert error <= tolerance * scale, f"{what}: off by {error:.3g} where the largest is {scale:.3g}"
+    assert error <= tolerance * scale, (
+        f"{what}: off by {error:.3g} where the largest is {scale:.3g}"
+    )
+
+
+def sparse(stream):
+    """The same stream with its rows in CSR."""
+    from scipy.sparse import csr_array
+
+    return sp.LinearStream(csr_array(stream.features), stream.targets, stream.loss)

@@ -113,7 +113,9 @@ class BuiltIn:
         if not np.isfinite(array).all():
             return False
         slack = tolerance * max(1.0, float(np.abs(array).max(initial=0.0)))
-        return bool(np.linalg.norm(array - self.project(array), axis=-1).max(initial=0.0) <= slack)
+        with np.errstate(over="ignore"):  # a distance that overflows is too long all the same
+            away = np.linalg.norm(array - self.project(array), axis=-1)
+        return bool(away.max(initial=0.0) <= slack)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, BuiltIn):

@@ -134,14 +134,21 @@ class Ensemble(Learner):
         self._correction = self.correction()
         self._warned = self._overtime = False
         # Only a pool, or a rate, that was computed from a guess has to be computed anew.
-        self._guesses = self.facts.horizon is None and (
-            self._given_steps is None or (meta_rate is None and len(self._given_steps) > 1)
-        )
+        self._guesses = self.facts.horizon is None and self._needs_horizon()
         self._plan(self.facts.horizon or FIRST_GUESS)
         self._adopt_row(self._layout.empty())
         self._begin(start)
 
     # ------------------------------------------------------------------ constants
+
+    def _needs_horizon(self) -> bool:
+        """Tell whether the pool or the rate is computed from the horizon."""
+        if self._given_steps is None:
+            return True
+        count = len(self._given_steps)
+        if self._given_rate is not None or count == 1 or math.isinf(self.domain.diameter):
+            return False
+        return self.rate(FIRST_GUESS, count) != self.rate(4 * FIRST_GUESS, count)
 
     def _plan(self, horizon: int) -> None:
         """Compute the constants for ``horizon`` rounds, and with them the recipe of the kernels."""
@@ -262,6 +269,17 @@ class Ensemble(Learner):
         super()._adopt(row) if row.size == self._layout.offsets["end"] else self._misfit(row)
         self._adopt_row(row)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what a process makes anew: views of the row, compiled functions."""
+        kept = self.__dict__.copy()
+        del kept["_state"], kept["_learn"]
+        return kept
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        self.__dict__.update(kept)
+        self._learn = ball.learn if self._layout.compact else kernels.learn
+        self._adopt_row(self._row)
+
     def _misfit(self, row: Array) -> None:
         raise state.StateError(
             f"The state holds {row.size} floats; this {type(self).__name__} needs "
@@ -362,16 +380,17 @@ class Ensemble(Learner):
         self._keep_promises()
 
     def _vector(self, value: ArrayLike, what: str) -> Array:
-        vector = np.ascontiguousarray(value, dtype=self._dtype)
+        with np.errstate(over="ignore"):  # what float32 cannot hold is refused as infinite
+            vector = np.ascontiguousarray(value, dtype=self._dtype)
         if vector.shape != (self._layout.dim,):
             raise ValueError(f"{what} must have shape ({self._layout.dim},), not {vector.shape}.")
         return vector
 
-    def _refuse(self, gradient: Array) -> None:
+    def _refuse(self, gradient: Array, began: int = 1) -> None:
         where = np.flatnonzero(~np.isfinite(gradient))
         what = f"is {gradient.flat[where[0]]} at index {where[0]}" if where.size else "overflows"
         raise ValueError(
-            f"The gradient of round {self.round + 1} {what}; the learner is as it was before."
+            f"The gradient of round {self.round + began} {what}; the learner is as it was before."
         )
 
     def _rate_now(self) -> float:
@@ -436,7 +455,7 @@ class Ensemble(Learner):
         Cauchy-Schwarz that is the bound of the whole with D^2 and ln N multiplied by K.
         """
         old, head = self._state, self._state["head"].copy()
-        old_steps, old_toll = self._steps, self.toll
+        old_steps, old_hinted, old_toll = self._steps, self._hinted, self.toll
         head[state.INVERSE_RATES] += 1 / self._rate_now() if len(old_steps) > 1 else 0.0
         head[state.ADAPTIVITY_BEFORE] = head[state.ADAPTIVITY]
         head[state.ENERGY_BEFORE] = head[state.ENERGY]
@@ -450,7 +469,8 @@ class Ensemble(Learner):
         head[state.WATCHED] = head[state.VARIATION if watches_variation else state.ADAPTIVITY]
         if self._given_steps is None:
             ratios = np.log(self._steps)[:, None] - np.log(old_steps)[None, :]
-            nearest = np.abs(ratios).argmin(axis=1)
+            apart = self._hinted[:, None] != old_hinted[None, :]  # the two pools of Sword_best
+            nearest = np.where(apart, np.inf, np.abs(ratios)).argmin(axis=1)
         else:
             nearest = np.arange(len(old_steps))
 
@@ -512,7 +532,7 @@ class Ensemble(Learner):
             mixture = gradient(self.decide())  # x-bar_{t+1} stands where x_{t+1} will be
             s["head"][state.QUERIES] += 1
             if not np.isfinite(mixture).all():
-                self._refuse(mixture)
+                self._refuse(mixture, began=0)  # this round has been counted
         if self._compiled:
             kernels.weigh_own(self._row, self._recipe, mixture)
         else:

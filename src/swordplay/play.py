@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from swordplay import state
-from swordplay._types import Array, ArrayLike
+from swordplay._types import Array, ArrayLike, Mask
 from swordplay.ensemble import Ensemble
 from swordplay.kernels import ball, sparse, whole_stream
 from swordplay.streams.files import FileStream
@@ -198,6 +198,7 @@ class _Tape:
     ) -> None:
         self.record, self.every, self.horizon = record, every, horizon
         self.dim, self.dtype = learner.domain.dim, learner._row.dtype
+        self.hinted = learner._hinted
         self.reels: dict[str, Array] = {}
         self.rounds = -(-horizon // every)
 
@@ -212,11 +213,20 @@ class _Tape:
             if old is None or old.shape[1] != width:
                 fresh = np.zeros((self.rounds, width), dtype=self.dtype)
                 if old is not None and old.shape[1] < width:
-                    fresh[:, width - old.shape[1] :] = old
+                    fresh[:, self._kept(learner._hinted, width)] = old
                 self.reels[name] = fresh
+        self.hinted = learner._hinted
         none = np.zeros((0, 0), dtype=self.dtype)
         decisions, weights, bases, anchors = (self.reels.get(name, none) for name in RECORDABLE)
         return decisions, weights, bases, anchors
+
+    def _kept(self, hinted: Array, width: int) -> Mask:
+        """Tell which columns the records so far are about: Sword_best has two pools in one."""
+        kept = np.zeros(len(hinted), dtype=bool)
+        for kind in (0.0, 1.0):
+            ours = np.flatnonzero(hinted == kind)
+            kept[ours[len(ours) - int((self.hinted == kind).sum()) :]] = True
+        return np.repeat(kept, width // len(hinted))
 
     def note(self, learner: Ensemble, t: int, x: Array) -> None:
         """Record one round played from Python."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import numpy as np
 
-from swordplay.kernels.compiled import compiled, inlined
+from swordplay.kernels.compiled import compiled, inlined, part
 from swordplay.kernels.ensemble import head_of, rate
 from swordplay.kernels.losses import value_and_slope
 from swordplay.state import (
@@ -147,7 +147,7 @@ def advance(
         hint = lean * shrink * (next_along - eta * energy)
         score = table[LOG_PRIOR, i] - eps * (paid + hint + strength * distance)
         table[DOTS, i] = score  # room until the pass over memory takes the next dots
-        top = max(top, score)
+        top = max(top, table[DOTS, i])  # as the row holds it: float32 may round it down
     head[MIX_STABILITY] += mixed
     total = 0.0
     for i in range(count):
@@ -163,7 +163,7 @@ def advance(
     return True
 
 
-@inlined
+@part
 def decide(row, recipe, table, steps, hinted):
     """Write x_{t+1} = centre + sum p_i r_i (y_i - eta_i h), tile by tile."""
     count, dim = int(recipe[COUNT]), int(recipe[DIM])
@@ -243,7 +243,7 @@ def learn(row, recipe, gradient):
     return True
 
 
-@inlined
+@part
 def note(row, recipe, table, steps, hinted, t, every, decisions, weights, bases, anchors):
     """Record round t, if anybody asked."""
     count, dim = int(recipe[COUNT]), int(recipe[DIM])

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from swordplay.kernels.codes import LAST_GRADIENT, NO_HINT, TRUSTED_MIXTURE_HINT
-from swordplay.kernels.compiled import compiled, inlined
+from swordplay.kernels.compiled import compiled, inlined, part
 from swordplay.kernels.projections import entropic_step, euclidean_step
 from swordplay.state import (
     ADAPTIVITY,
@@ -68,7 +68,7 @@ def head_of(row):
     return row[: HEAD * 8 // row.itemsize].view(np.float64)
 
 
-@inlined
+@part
 def pay(head, row, recipe, gradient, g0):
     """Account for g_t = gradient[g0:]; return False, with nothing changed, if it is not finite."""
     count, dim = int(recipe[COUNT]), int(recipe[DIM])
@@ -127,7 +127,7 @@ def pay(head, row, recipe, gradient, g0):
     return True
 
 
-@inlined
+@part
 def _step(recipe, row, source, target, step, vector, v0):
     dim = int(recipe[DIM])
     if recipe[ENTROPIC] > 0:
@@ -147,7 +147,7 @@ def _step(recipe, row, source, target, step, vector, v0):
         )
 
 
-@inlined
+@part
 def settle(row, recipe, gradients, g0, stride):
     """x-hat_{t+1,i} = argmin eta_i <g_{t,i}, x> + D(x, x-hat_{t,i}), g_{t,i} at g0 + i * stride."""
     count, dim = int(recipe[COUNT]), int(recipe[DIM])
@@ -161,7 +161,7 @@ def settle(row, recipe, gradients, g0, stride):
             row[last_bases + k] = row[bases + k]
 
 
-@inlined
+@part
 def lean(row, recipe, hints, h0, stride):
     """x_{t+1,i} = argmin eta_i <M_i, x> + D(x, x-hat_{t+1,i}); note how far each one moved."""
     count, dim = int(recipe[COUNT]), int(recipe[DIM])
@@ -194,7 +194,7 @@ def rate(head, recipe):
     return min(recipe[CAP], math.sqrt(recipe[NUMERATOR] / watched))
 
 
-@inlined
+@part
 def weigh(head, row, recipe, hint, h0):
     """p_{t+1,i} ~ prior_i exp(-eps_t (sum l_{s,i} + m_{t+1,i})), x_{t+1} = sum p_i x_{t+1,i}."""
     count, dim = int(recipe[COUNT]), int(recipe[DIM])
@@ -217,7 +217,7 @@ def weigh(head, row, recipe, hint, h0):
             row[totals + i] + trust * product + correction * row[moved + i]
         )
         row[weights + i] = score
-        top = max(top, score)
+        top = max(top, row[weights + i])  # as the row holds it: float32 may round it down
     total = 0.0
     for i in range(count):
         row[weights + i] = math.exp(row[weights + i] - top)
@@ -230,7 +230,7 @@ def weigh(head, row, recipe, hint, h0):
     mix(row, recipe, weights, decision)
 
 
-@inlined
+@part
 def mix(row, recipe, weights, target):
     """Write sum_i row[weights + i] x_{t,i} to ``target``."""
     count, dim, bases = int(recipe[COUNT]), int(recipe[DIM]), int(recipe[AT_BASES])
@@ -243,7 +243,7 @@ def mix(row, recipe, weights, target):
             row[target + j] += share * row[at + j]
 
 
-@inlined
+@part
 def keep_weights(row, recipe):
     """Remember p_t before p_{t+1} takes its place."""
     weights, last = int(recipe[AT_WEIGHTS]), int(recipe[AT_LAST_WEIGHTS])
@@ -251,7 +251,7 @@ def keep_weights(row, recipe):
         row[last + i] = row[weights + i]
 
 
-@inlined
+@part
 def learn_one_gradient(head, row, recipe, gradient, g0):
     """Take g_t in and prepare round t + 1 with the last gradient, or nothing, as the hint."""
     if not pay(head, row, recipe, gradient, g0):
@@ -284,7 +284,7 @@ def lean_on(row, recipe):
     head[PLANNED] = 1.0
 
 
-@inlined
+@part
 def learn_own_gradients(head, row, recipe, gradient, own):
     """Take g_t and every base learner's own gradient in; leave x-bar_{t+1} where x_{t+1} will be.
 
@@ -315,7 +315,7 @@ def learn_own_gradients(head, row, recipe, gradient, own):
     return True
 
 
-@inlined
+@part
 def weigh_mixture(head, row, recipe, mixture):
     """Make p_{t+1} with the hint nabla f_t(x-bar_{t+1}), trusted as far as it has earned."""
     hint = int(recipe[AT_HINT])
@@ -340,7 +340,7 @@ def weigh_own(row, recipe, mixture):
     weigh_mixture(head_of(row), row, recipe, mixture)
 
 
-@inlined
+@part
 def asks_mixture(recipe):
     """Tell whether the learner asks for the gradient at x-bar_{t+1}."""
     return recipe[OWN] > 0 and recipe[HINT_KIND] != NO_HINT and recipe[HINT_KIND] != LAST_GRADIENT

@@ -5,14 +5,24 @@ from __future__ import annotations
 import math
 
 from swordplay.kernels.codes import BALL, BOX, EVERYWHERE, L1_BALL, SIMPLEX
-from swordplay.kernels.compiled import compiled, inlined
+from swordplay.kernels.compiled import compiled, part
 
 # The smallest coordinate that multiplicative weights may keep: a coordinate that underflowed to 0
 # could never come back. It moves a decision by less than the rounding of any other coordinate.
 FLOOR = 1e-30
 
 
-@inlined
+@part
+def _below(value, top):
+    """Return value - top, where value <= top.
+
+    ``min`` changes nothing, but keeps the compiler from making value - (top + tau) out of
+    (value - top) - tau: a large value would lose all its digits.
+    """
+    return min(value - top, 0.0)
+
+
+@part
 def _threshold(row, start, dim, radius, top, absolute):
     """Return tau - top, where sum_j max(v_j - tau, 0) = radius and v_j = row_j or its size.
 
@@ -28,7 +38,7 @@ def _threshold(row, start, dim, radius, top, absolute):
             v = row[start + j]
             if absolute and v < 0:
                 v = -v
-            v -= top
+            v = _below(v, top)
             if v > tau:
                 total += v
                 count += 1
@@ -38,7 +48,7 @@ def _threshold(row, start, dim, radius, top, absolute):
         tau = (total - radius) / count
 
 
-@inlined
+@part
 def project(code, numbers, n0, row, start, dim):
     """Project row[start : start + dim] onto the domain, in place."""
     if code == EVERYWHERE:
@@ -72,7 +82,7 @@ def project(code, numbers, n0, row, start, dim):
             top = max(top, row[start + j])
         tau = _threshold(row, start, dim, radius, top, False)
         for j in range(dim):
-            row[start + j] = max(row[start + j] - top - tau, 0.0)
+            row[start + j] = max(_below(row[start + j], top) - tau, 0.0)
     elif code == L1_BALL:
         total = 0.0
         top = 0.0
@@ -83,11 +93,11 @@ def project(code, numbers, n0, row, start, dim):
         if total > radius:
             tau = _threshold(row, start, dim, radius, top, True)
             for j in range(dim):
-                size = max(abs(row[start + j]) - top - tau, 0.0)
+                size = max(_below(abs(row[start + j]), top) - tau, 0.0)
                 row[start + j] = size if row[start + j] >= 0 else -size
 
 
-@inlined
+@part
 def euclidean_step(code, numbers, n0, row, source, target, dim, step, vector, v0):
     """Write argmin <step * v, x> + |x - source|^2 / 2 over the domain to ``target``."""
     for j in range(dim):
@@ -95,7 +105,7 @@ def euclidean_step(code, numbers, n0, row, source, target, dim, step, vector, v0
     project(code, numbers, n0, row, target, dim)
 
 
-@inlined
+@part
 def entropic_step(row, source, target, dim, step, vector, v0):
     """Write argmin <step * v, x> + KL(x, source) over the simplex to ``target``."""
     top = -math.inf

@@ -23,7 +23,7 @@ from swordplay.kernels.ball import (
     steps_of,
     table_of,
 )
-from swordplay.kernels.compiled import compiled, inlined
+from swordplay.kernels.compiled import compiled, part
 from swordplay.kernels.ensemble import head_of
 from swordplay.kernels.losses import value_and_slope
 from swordplay.state import (
@@ -40,7 +40,7 @@ REFRESH = 20  # a refresh takes about a twentieth of the time between two
 SMALLEST = 1e-150  # of sigma, before z would overflow
 
 
-@inlined
+@part
 def spread(row, recipe, block, sigma):
     """Copy the anchors of the row to the block, feature by feature."""
     count, dim, at = int(recipe[COUNT]), int(recipe[DIM]), int(recipe[AT_ANCHORS])
@@ -50,7 +50,7 @@ def spread(row, recipe, block, sigma):
             block[j * count + i] = row[at + i * dim + j]
 
 
-@inlined
+@part
 def gather(row, recipe, table, block, sigma):
     """Copy the anchors of the block to the row, and measure them anew."""
     count, dim, at = int(recipe[COUNT]), int(recipe[DIM]), int(recipe[AT_ANCHORS])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swordplay.kernels.compiled import compiled, inlined
+from swordplay.kernels.compiled import compiled, part
 from swordplay.kernels.ensemble import (
     asks_mixture,
     head_of,
@@ -25,7 +25,7 @@ from swordplay.state import (
 )
 
 
-@inlined
+@part
 def predict(row, at, features, t, dim):
     """Return <features[t], row[at : at + dim]>."""
     total = 0.0
@@ -34,7 +34,7 @@ def predict(row, at, features, t, dim):
     return total
 
 
-@inlined
+@part
 def note(row, at, size, t, every, out):
     """Copy ``size`` floats of the row to the record, if this round is recorded."""
     if out.shape[0] > 0 and t % every == 0:

@@ -67,5 +67,7 @@ def disk_maximum(c1: Array, c2: Array, h1: Array, h2: Array, radius: float) -> A
         nu = (low + high) / 2
         long = np.hypot(at_top / np.maximum(nu, tiny), other / np.maximum(nu + gap, tiny)) > radius
         low, high = np.where(long, nu, low), np.where(long, high, nu)
-    rest = at_top**2 / np.maximum(high, tiny) + other**2 / np.maximum(high + gap, tiny)
+    rest = at_top * (at_top / np.maximum(high, tiny)) + other * (
+        other / np.maximum(high + gap, tiny)
+    )
     return np.asarray((top + high) * radius**2 + rest)

@@ -29,6 +29,7 @@ def best_piecewise(stream: Stream, domain: Domain, segments: int) -> Array:
 
     1. Dynamic programming over a grid of up to 400 possible switches, with least squares as the
        cost of an interval (for quadratic streams and functions: the spread of the centres).
+       Where that is not the loss itself, the last solution, split once more, is a second guess.
     2. In turn, until nothing moves: each segment gets its best fixed decision, exactly; each switch
        moves to where the losses of the two decisions beside it are least.
     3. The best of all numbers of segments up to ``segments`` is kept, so that more segments never
@@ -51,7 +52,7 @@ def best_piecewise(stream: Stream, domain: Domain, segments: int) -> Array:
     >>> stream = sp.streams.abrupt_drift(horizon=2000, dim=5, every=500, seed=0)
     >>> u = best_piecewise(stream, sp.Ball(dim=5, radius=1.0), segments=4)
     >>> np.flatnonzero(np.diff(u, axis=0).any(axis=1)) + 1
-    array([0])
+    array([ 500, 1001, 1500])
     """
     check_domain(stream, domain)
     if int(segments) != segments or segments < 1:
@@ -66,10 +67,14 @@ def best_piecewise(stream: Stream, domain: Domain, segments: int) -> Array:
         nodes = np.unique(np.linspace(0, horizon, min(horizon, NODES) + 1).astype(int))
         plans = _plan(_costs(surrogate, nodes, domain), min(segments, PLANNED, len(nodes) - 1))
         for plan in plans[1:]:
-            cuts = pieces.polish([int(nodes[i]) for i in plan])
-            if (loss := pieces.loss(cuts)) < least:
-                best, least = cuts, loss
-        best = pieces.split(best, segments, surrogate)
+            guesses = [[int(nodes[i]) for i in plan]]
+            if not surrogate.faithful:
+                guesses.append(pieces.split(best, len(best), surrogate))
+            for cuts in map(pieces.polish, guesses):
+                if (loss := pieces.loss(cuts)) < least:
+                    best, least = cuts, loss
+        if segments > PLANNED:
+            best = pieces.split(best, segments, surrogate)
     return pieces.decisions(best)
 
 
@@ -83,6 +88,7 @@ class _Pieces:
     stream: Stream
     domain: Domain
     known: dict[tuple[int, int], tuple[Array, float]] = field(default_factory=dict)
+    offers: dict[tuple[int, int], tuple[float, int, int, int]] = field(default_factory=dict)
 
     def solve(self, a: int, b: int) -> tuple[Array, float]:
         if (a, b) not in self.known:
@@ -131,13 +137,10 @@ class _Pieces:
 
     def split(self, cuts: list[int], segments: int, surrogate: _Surrogate) -> list[int]:
         """Split the segment with the most to gain until there are enough."""
-        missing = segments - (len(cuts) - 1)
-        if missing <= 0 or segments <= PLANNED:
-            return cuts
         heap = [self._offer(a, b, surrogate) for a, b in pairwise(cuts)]
         heapq.heapify(heap)
         made = set(cuts)
-        for _ in range(missing):
+        for _ in range(segments - (len(cuts) - 1)):
             loss, a, cut, b = heapq.heappop(heap)
             if loss >= 0:
                 break
@@ -148,6 +151,8 @@ class _Pieces:
 
     def _offer(self, a: int, b: int, surrogate: _Surrogate) -> tuple[float, int, int, int]:
         """Return (change of the loss, a, cut, b) for the best cut of a segment."""
+        if (a, b) in self.offers:
+            return self.offers[a, b]
         if b - a < 2:
             return 0.0, a, a, b
         nodes = np.unique(np.linspace(a, b, min(b - a, 16) + 1).astype(int))
@@ -159,7 +164,8 @@ class _Pieces:
                 break
             parts = moved
         gain = self.solve(a, parts[1])[1] + self.solve(parts[1], b)[1] - self.solve(a, b)[1]
-        return gain, a, parts[1], b
+        self.offers[a, b] = gain, a, parts[1], b
+        return self.offers[a, b]
 
     def _moved_within(self, parts: list[int]) -> list[int]:
         a, cut, b = parts
@@ -194,6 +200,8 @@ class _Surrogate:
     y: Array
     inside: bool
     """Whether x is a decision, so that the domain means something for it."""
+    faithful: bool
+    """Whether it is the loss itself, up to a constant."""
 
 
 def _surrogate(stream: Stream, domain: Domain, fixed: Array) -> _Surrogate:
@@ -205,25 +213,26 @@ def _surrogate(stream: Stream, domain: Domain, fixed: Array) -> _Surrogate:
     at the best fixed decision, whose centre is that far down the gradient.
     """
     if isinstance(stream, QuadraticStream):
-        return _Surrogate(None, stream.centers, True)
+        return _Surrogate(None, stream.centers, True, True)
     if not isinstance(stream, LinearStream):
         down = [-stream.gradient(t, fixed) for t in range(len(stream))]
-        return _Surrogate(None, np.stack(down), False)
-    y, loss = stream.targets, stream.loss
+        return _Surrogate(None, np.stack(down), False, False)
+    y, loss, faithful = stream.targets, stream.loss, isinstance(stream.loss, Squared)
     if isinstance(loss, Logistic):
         p = stream.predictions(fixed)
         y = p - loss.slope(y, p) / loss.smoothness
     elif not isinstance(loss, Squared):
         slack = loss.delta if isinstance(loss, Huber) else 0.0
         low, high = stream.extent(domain)
+        faithful = bool((np.maximum(high - y, y - low) <= slack).all())
         y = best_predictions(loss, y, low - slack, high + slack)
     if stream.dim <= SURROGATE_DIM:
         dense = stream.features.toarray() if stream.sparse else stream.features
-        return _Surrogate(np.asarray(dense, dtype=np.float64), y, True)
+        return _Surrogate(np.asarray(dense, dtype=np.float64), y, True, faithful)
     # The directions in which long rows vary most: one step of subspace iteration.
     guess = np.random.default_rng(0).standard_normal((stream.dim, SURROGATE_DIM))
     basis = np.linalg.qr(np.asarray(stream.features.T @ (stream.features @ guess)))[0]
-    return _Surrogate(np.asarray(stream.features @ basis, dtype=np.float64), y, False)
+    return _Surrogate(np.asarray(stream.features @ basis, dtype=np.float64), y, False, False)
 
 
 def _costs(surrogate: _Surrogate, nodes: Array, domain: Domain) -> Array:

@@ -110,13 +110,12 @@ def _newton(problem: Smooth, domain: Domain, start: Array, tolerance: float) -> 
             step = new - x
             promised = -float(gradient @ step + step @ (damped @ step) / 2)
             new_value = problem.value(new)
-            if new_value <= value - 0.1 * promised:
+            # Near the minimum the last digits of the value are noise.
+            if new_value <= value - 0.1 * promised + 1e-14 * abs(value):
                 break
             damping = 4 * damping
             if damping > 4 * curvature:  # rounding alone stands in the way
                 return best, gap
-        if not promised > 0:
-            break
         x, value, gradient = new, new_value, problem.gradient(new)
         damping = max(damping / 10, 1e-14 * curvature)
     return best, gap
@@ -141,6 +140,8 @@ def _accelerated(
                 break
             curvature *= 2
         test = _gap(step, curvature, _span(domain, y))
+        if not known:  # beside a kink the curvature has no end, and a step is lost in rounding
+            test += curvature * 1e-16 * float(np.linalg.norm(y)) * _span(domain, y)
         if test < gap:
             best, gap = new, test
         if gap <= tolerance or np.abs(step).max() <= 1e-16 * (1 + np.abs(new).max()):

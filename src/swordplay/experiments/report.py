@@ -1,0 +1,118 @@
+"""The report: one HTML page that opens without a network, and every figure as PDF, PNG and CSV."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from swordplay.experiments.charts import Chart
+from swordplay.experiments.experiment import Experiment, Finding
+from swordplay.experiments.runner import Results
+
+Overview = tuple[Sequence[str], Sequence[Sequence[str]]]
+"""The head and the rows of the table at the top."""
+
+
+def write(
+    results: Results,
+    experiments: Sequence[Experiment],
+    manifest: Mapping[str, Any],
+    title: str,
+    subtitle: str,
+    overview: Overview,
+) -> Path:
+    """Write ``report.html`` and ``figures/`` and return the page's path.
+
+    Args:
+        results: the finished tables.
+        experiments: in the order of the sections.
+        manifest: shown at the end; its ``notes`` are shown at the top as well.
+        title, subtitle: of the page.
+        overview: head and rows of a table at the top.
+    """
+    from plotly.offline import get_plotlyjs
+
+    folder = results.folder
+    charts = {e.name: list(e.charts(results.tables[e.name])) for e in experiments}
+    save_figures([chart for several in charts.values() for chart in several], folder / "figures")
+    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in manifest.get("notes", ()))
+    page = Template(files("swordplay.experiments").joinpath("report.html").read_text("utf-8"))
+    text = page.substitute(
+        title=escape(title),
+        subtitle=escape(subtitle),
+        plotly=get_plotlyjs().replace("</script", "<\\/script"),
+        contents="\n".join(
+            [f'<li><a href="#{e.name}">{escape(e.title)}</a></li>' for e in experiments]
+            + ['<li><a href="#manifest">Manifest</a></li>']
+        ),
+        notes=notes,
+        overview=_overview(overview),
+        sections="\n".join(
+            _section(e, charts[e.name], e.findings(results.tables[e.name])) for e in experiments
+        ),
+        manifest=escape(json.dumps(manifest, indent=2, ensure_ascii=False)),
+    )
+    path = folder / "report.html"
+    beside = path.with_name(path.name + ".part")
+    beside.write_text(text, encoding="utf-8")
+    os.replace(beside, path)
+    return path
+
+
+def save_figures(charts: Sequence[Chart], folder: Path) -> None:
+    """Write every chart as PDF, PNG and CSV."""
+    from swordplay.experiments import draw_matplotlib
+
+    folder.mkdir(exist_ok=True)
+    for chart in charts:
+        draw_matplotlib.save(chart, folder)
+        (folder / f"{chart.name}.csv").write_text(chart.numbers().csv(), encoding="utf-8")
+
+
+def _overview(overview: Overview) -> str:
+    head, rows = overview
+    cells = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return (
+        f'<div class="scroll"><table id="overview"><thead><tr>{cells}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _section(experiment: Experiment, charts: Sequence[Chart], findings: Sequence[Finding]) -> str:
+    told = "".join(_finding(finding) for finding in findings)
+    listed = f'<ul class="findings">{told}</ul>' if told else ""
+    return (
+        f'<section id="{experiment.name}"><h2>{escape(experiment.title)}</h2>'
+        f"<p>{escape(experiment.about)}</p>{listed}"
+        + "".join(_figure(chart) for chart in charts)
+        + "</section>"
+    )
+
+
+def _finding(finding: Finding) -> str:
+    kind = {True: "good", False: "other", None: ""}[finding.expected]
+    word = {True: "As in the paper. ", False: "Not as in the paper. ", None: ""}[finding.expected]
+    mark = f'<b class="{kind}">{word}</b>' if word else ""
+    return f'<li class="{kind}">{mark}{escape(finding.text)}</li>'
+
+
+def _figure(chart: Chart) -> str:
+    from swordplay.experiments import draw_plotly
+
+    numbers = base64.b64encode(chart.numbers().csv().encode()).decode()
+    return (
+        f'<figure><h3>{escape(chart.title)}</h3><div class="chart">{draw_plotly.html(chart)}</div>'
+        f"<figcaption>{escape(chart.caption)}</figcaption>"
+        f'<p class="files"><a download="{chart.name}.csv" href="data:text/csv;base64,{numbers}">'
+        f"The numbers (CSV)</a> · for print: figures/{chart.name}.pdf, .png</p></figure>"
+    )

@@ -1,0 +1,229 @@
+"""Run experiments into a folder, task by task, so that a run that was stopped can go on.
+
+A folder holds
+
+    plan.json         what is being run, with which versions: a run is resumed only on the same plan
+    parts/            one folder for each finished task, put there whole or not at all
+    tables/           the results: the same bytes however often the run was stopped
+    timing/           tables with times in them, which no two runs share
+    figures/          PDF, PNG and CSV of every figure
+    report.html       everything in one page
+    manifest.json     versions, machine, command, constants, seeds, check sums
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from swordplay.experiments import tables
+from swordplay.experiments.experiment import Advance, Experiment, Task
+from swordplay.experiments.manifest import versions
+from swordplay.experiments.tables import Table
+
+OURS = ("plan.json", "parts", "tables", "timing", "figures", "report.html", "manifest.json")
+
+
+class FolderTaken(Exception):
+    """The folder holds something that must not be overwritten; the message says what to do."""
+
+
+class Watcher(Protocol):
+    """Somebody who wants to know how far the run is; called from several threads."""
+
+    def expect(self, rounds: int) -> None:
+        """Say how many rounds are left to play in all."""
+
+    def begin(self, experiment: Experiment, task: Task) -> None:
+        """Say that a task begins."""
+
+    def advance(self, rounds: int) -> None:
+        """Say that so many rounds were played."""
+
+
+class Silent:
+    """A watcher who says nothing."""
+
+    def expect(self, rounds: int) -> None:
+        """Say nothing."""
+
+    def begin(self, experiment: Experiment, task: Task) -> None:
+        """Say nothing."""
+
+    def advance(self, rounds: int) -> None:
+        """Say nothing."""
+
+
+class Stopped(BaseException):
+    """Raised inside a task when the run is being stopped."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """The finished tables of a folder, by experiment and name."""
+
+    folder: Path
+    tables: dict[str, dict[str, Table]]
+
+
+def prepare(
+    folder: Path, settings: Mapping[str, Any], *, resume: bool = False, overwrite: bool = False
+) -> None:
+    """Make the folder ready for a run with these settings, or raise :class:`FolderTaken`.
+
+    Args:
+        folder: where results go.
+        settings: what distinguishes this run from others (seeds, sizes, data).
+        resume: go on with what is in the folder; the settings and versions must be the same.
+        overwrite: throw away what an earlier run left there (nothing else).
+    """
+    plan = json.dumps({"settings": settings, "versions": versions()}, indent=2, sort_keys=True)
+    path = folder / "plan.json"
+    if folder.exists() and not folder.is_dir():
+        raise FolderTaken(f"{folder} is a file: choose another --out.")
+    if resume and path.exists():
+        there = path.read_text(encoding="utf-8")
+        if there != plan + "\n":
+            raise FolderTaken(
+                f"{folder} holds a run with other settings or versions "
+                f"({_difference(json.loads(there), json.loads(plan))}). Resume with the same ones, "
+                "start again with --overwrite, or choose another --out."
+            )
+        return
+    if folder.exists() and any(folder.iterdir()):
+        if not overwrite:
+            raise FolderTaken(
+                f"{folder} is not empty. Go on with it (--resume), replace what an earlier run left "
+                "there (--overwrite), or choose another --out."
+            )
+        for name in OURS:
+            old = folder / name
+            shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
+    (folder / "parts").mkdir(parents=True, exist_ok=True)
+    beside = folder / "plan.json.part"
+    beside.write_text(plan + "\n", encoding="utf-8")
+    os.replace(beside, path)
+
+
+def run(
+    experiments: Sequence[Experiment],
+    folder: Path,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    watcher: Watcher | None = None,
+    jobs: int | None = None,
+) -> Results:
+    """Do every task that is not done yet, then put the tables together.
+
+    The tables are the same, byte for byte, whether the run was stopped on the way or not, and
+    however many tasks are done at a time. Tasks that are timed run alone.
+
+    Args:
+        experiments: what to run.
+        folder: where results go.
+        settings, resume, overwrite: see :func:`prepare`.
+        watcher: is told of the progress.
+        jobs: how many tasks at a time; default one for each core.
+    """
+    chosen = dict(settings or {"experiments": [e.name for e in experiments]})
+    prepare(folder, chosen, resume=resume, overwrite=overwrite)
+    watcher = watcher or Silent()
+    todo = [(e, task) for e in experiments for task in e.tasks if not _part(folder, e, task).exists()]
+    watcher.expect(sum(task.rounds for _, task in todo))
+    for experiment, task in todo:
+        if experiment.timed:
+            _do(folder, experiment, task, watcher, watcher.advance)
+    _do_together(folder, [(e, t) for e, t in todo if not e.timed], watcher, jobs)
+    return assemble(experiments, folder)
+
+
+def _do(
+    folder: Path, experiment: Experiment, task: Task, watcher: Watcher, advance: Advance
+) -> None:
+    watcher.begin(experiment, task)
+    _keep(folder, experiment, task, task.work(advance))
+
+
+def _do_together(
+    folder: Path, todo: Sequence[tuple[Experiment, Task]], watcher: Watcher, jobs: int | None
+) -> None:
+    """Do tasks on threads: kernels hold no lock. What was begun when a stop comes is dropped."""
+    stop = threading.Event()
+
+    def advance(rounds: int) -> None:
+        if stop.is_set():
+            raise Stopped
+        watcher.advance(rounds)
+
+    # The long ones first, so that no core waits for the last task.
+    ordered = sorted(todo, key=lambda pair: -pair[1].rounds)
+    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as threads:
+        try:
+            futures = [threads.submit(_do, folder, e, t, watcher, advance) for e, t in ordered]
+            for future in as_completed(futures):
+                future.result()
+        except BaseException:
+            stop.set()
+            threads.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def progress(experiments: Sequence[Experiment], folder: Path) -> tuple[int, int]:
+    """Return how many tasks are done, and how many there are."""
+    every = [(e, task) for e in experiments for task in e.tasks]
+    return sum(_part(folder, e, task).exists() for e, task in every), len(every)
+
+
+def assemble(experiments: Sequence[Experiment], folder: Path) -> Results:
+    """Join the parts of every table, in the order of the tasks, and write the tables."""
+    found: dict[str, dict[str, Table]] = {}
+    for experiment in experiments:
+        target = folder / ("timing" if experiment.timed else "tables")
+        target.mkdir(exist_ok=True)
+        parts = [_part(folder, experiment, task) for task in experiment.tasks]
+        names = list(dict.fromkeys(p.stem for part in parts for p in sorted(part.iterdir())))
+        found[experiment.name] = {}
+        for name in names:
+            files = [part / f"{name}.parquet" for part in parts]
+            table = tables.stack(tables.read(file) for file in files if file.exists())
+            tables.write(target / f"{experiment.name}.{name}.parquet", table)
+            found[experiment.name][name] = table
+    return Results(folder, found)
+
+
+def _part(folder: Path, experiment: Experiment, task: Task) -> Path:
+    return folder / "parts" / experiment.name / task.key
+
+
+def _keep(
+    folder: Path, experiment: Experiment, task: Task, made: Mapping[str, tables.Columns]
+) -> None:
+    """Put a task's tables in their place: a folder that appears whole, by one rename."""
+    part = _part(folder, experiment, task)
+    beside = part.with_name(part.name + ".part")
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir(parents=True)
+    for name, columns in made.items():
+        tables.write(beside / f"{name}.parquet", columns)
+    os.rename(beside, part)
+
+
+def _difference(there: Any, here: Any) -> str:
+    told = []
+    for kind in ("settings", "versions"):
+        old, new = there.get(kind, {}), here.get(kind, {})
+        told += [
+            f"{name}: {old.get(name)} there, {new.get(name)} now"
+            for name in sorted(old.keys() | new.keys())
+            if old.get(name) != new.get(name)
+        ]
+    return "; ".join(told)

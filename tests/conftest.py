@@ -1,0 +1,14 @@
+"""Settings of the whole suite: Hypothesis tries few but fixed examples, so that a run is the same."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "swordplay",
+    max_examples=60,
+    deadline=None,  # the first example may compile a kernel
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("swordplay")
