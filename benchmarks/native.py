@@ -141,14 +141,24 @@ def decide_learn(settings: Settings) -> list[Row]:
         "sword_ns": 1e9 * times.median("round") / rounds,
         "rival_ns": 1e9 * times.median("nothing") / rounds,
     }
+    what = "decide + learn, d = 5, N = 8"
     return [
         Row(
             name="decide-learn",
-            what="decide + learn, d = 5, N = 8, over an empty compiled call",
+            what=f"{what}, over an empty compiled call",
             bar=2.5 / 0.3,  # 2.5 µs where the call costs 0.3 µs
             measured=times.ratio("round", "nothing"),
             details=details,
-        )
+        ),
+        # The same bar for a machine on which the call does cost that.
+        Row(
+            name="decide-learn/time",
+            what=what,
+            bar=2.5,
+            measured=1e6 * times.median("round") / rounds,
+            unit="µs",
+            details=details,
+        ),
     ]
 
 

@@ -79,7 +79,7 @@ def cells(row: Row) -> tuple[str, ...]:
 
 def number(value: float, unit: str) -> str:
     """Return a number with its unit: three digits, no more."""
-    digits = 0 if value >= 100 else 1 if value >= 10 else 2
+    digits = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 0.1 else 3
     return f"{value:,.{digits}f}{'' if unit == 'x' else ' '}{unit}"
 
 

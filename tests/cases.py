@@ -1,4 +1,4 @@
-"""What the tests share: every public learner and domain, a stream for every loss, exact comparison."""
+"""What the tests share: every public learner and domain, a stream for every loss, comparison."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ MANY = {"Ader": 1, "Sword": 2, "SwordSmall": 1, "SwordBest": 2}
 
 
 def make(name, domain, facts, **common):
-    """Return the learner called ``name``; OptimisticHedge plays on the simplex whatever ``domain``."""
+    """Return the learner called ``name``; OptimisticHedge plays on the simplex in any case."""
     return LEARNERS[name](domain, facts, **common)
 
 

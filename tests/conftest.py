@@ -1,4 +1,4 @@
-"""Settings of the whole suite: Hypothesis tries few but fixed examples, so that a run is the same."""
+"""Settings of the whole suite: Hypothesis tries few but fixed examples: a run is the same."""
 
 from __future__ import annotations
 

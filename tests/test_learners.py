@@ -260,7 +260,7 @@ def test_a_stream_whose_gradient_overflows_stops_the_game_at_that_round(name):
 @places
 @dtypes
 def test_decide_has_no_side_effects(name, place, dtype):
-    learner, stream = ready(name, place, dtype=dtype)
+    learner, _ = ready(name, place, dtype=dtype)
     sp.play(learner, stream_for("huber", 5))
     before = snapshot(learner)
     x = learner.decide()
@@ -406,7 +406,7 @@ def test_weights_survive_losses_that_would_overflow(name, place, dtype):
 
 
 def test_more_than_the_promised_horizon_is_played_on():
-    learner, stream = ready("SwordPP", rounds=10)
+    learner, _ = ready("SwordPP", rounds=10)
     longer = stream_for("huber", 30)
     with pytest.warns(sp.AssumptionWarning, match="past the promised horizon=10"):
         run = sp.play(learner, longer)

@@ -42,7 +42,7 @@ STEPS = [0.005, 0.02, 0.08]  # where a domain has no diameter
 
 
 def facts_for(stream, domain, loss):
-    """G, L, T of the stream; where the loss is not smooth, or the domain not bounded, any will do."""
+    """G, L, T of the stream; without smoothness, or without bounds, any will do."""
     if np.isinf(domain.diameter):
         return sp.Assumptions(lipschitz=1e3, smoothness=1.0, horizon=len(stream))
     facts = stream.assumptions(domain)
@@ -92,7 +92,9 @@ def compare_run(run, learner, expected, tolerance, what):
         assert_close(getattr(run, field), right, tolerance, f"{what}: {field}")
     assert_close(run.adaptivity, expected.adaptivity, tolerance, f"{what}: A_T")
     assert_close(run.gradient_variation, expected.gradient_variation, tolerance, f"{what}: V_T")
-    for mine, right, which in zip(run.stability, expected.stability, ("S_x", "S_p", "S_mix")):
+    for mine, right, which in zip(
+        run.stability, expected.stability, ("S_x", "S_p", "S_mix"), strict=True
+    ):
         compare_stability(mine, right, rounds, learner, tolerance, f"{what}: {which}")
     assert run.gradient_queries == expected.gradient_queries, what
     compare_state(learner, expected, tolerance, what)
@@ -134,7 +136,8 @@ def compare_by_hand(learner, stream, expected, tolerance, what):
     for t in range(len(stream)):
         before = learner.weights, learner.base_decisions
         seen.append((feed(learner, stream, t), *before))
-    for mine, which in zip(zip(*seen, strict=True), ("decisions", "weights", "base_decisions")):
+    fields = ("decisions", "weights", "base_decisions")
+    for mine, which in zip(zip(*seen, strict=True), fields, strict=True):
         assert_close(mine, getattr(expected, which), tolerance, f"{what}: {which}")
     compare_state(learner, expected, tolerance, what)
 

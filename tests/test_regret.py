@@ -1,7 +1,10 @@
 """Regret, its measures and its comparators, against brute force.
 
-Each of these was seen to fail a test here, by breaking the code (mutation -> test):
-  see the list at the end of the file.
+Seen to fail when the code was broken: the dual's slack or its gap left out of `disk_maximum`; two
+corners instead of four; an eigenvector's sign; a pair lost between two pieces; Huber taken for
+squared throughout; the method of multipliers stopped after one turn; no switch moved; no plan made;
+the ball's slice without its touching point or its radius; the bisection turned round or not
+stepping out; a worse plan kept.
 """
 
 from __future__ import annotations
@@ -643,6 +646,17 @@ def test_best_piecewise_on_a_users_domain():
     built_in = sp.regret.best_piecewise(stream, sp.Ball(2, 0.5), 3)
     mine = sp.regret.best_piecewise(stream, Mine(sp.Ball(2, 0.5)), 3)
     np.testing.assert_allclose(mine, built_in, atol=1e-5)
+
+
+def test_a_worse_plan_is_not_kept(monkeypatch):
+    stream, domain = sp.streams.abrupt_drift(horizon=90, dim=2, every=30, seed=4), sp.Ball(2)
+    two = stream.values(sp.regret.best_piecewise(stream, domain, 2)).sum()
+    good = piecewise._plan
+    monkeypatch.setattr(
+        piecewise, "_plan", lambda costs, most: [*good(costs, 2), [0, 1, 2, len(costs) - 1]]
+    )
+    monkeypatch.setattr(piecewise._Pieces, "polish", lambda self, cuts: cuts)
+    assert stream.values(sp.regret.best_piecewise(stream, domain, 3)).sum() <= two * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("segments", [0, -1, 2.5])

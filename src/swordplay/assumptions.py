@@ -43,7 +43,7 @@ class Assumptions:
                 self, "smoothness", smoothness if math.isfinite(smoothness) else None
             )
         if self.horizon is not None:
-            if int(self.horizon) != self.horizon or self.horizon < 1:
+            if not (math.isfinite(self.horizon) and self.horizon >= 1) or self.horizon % 1:
                 raise ValueError(
                     f"horizon (T) must be a whole number of at least 1, or None when unknown; "
                     f"not {self.horizon!r}."

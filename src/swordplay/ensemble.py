@@ -27,6 +27,7 @@ or a domain of yours the same round runs here, in NumPy, on the same row.
 
 from __future__ import annotations
 
+import inspect
 import math
 import sys
 import warnings
@@ -116,6 +117,10 @@ class Ensemble(Learner):
         given = facts is None and step_sizes is not None
         if not (given or isinstance(facts, Assumptions)):
             raise TypeError(f"facts must be Assumptions(lipschitz=..., ...), not {facts!r}.")
+        parents = type(self).__mro__[:-1]
+        for name in arguments:
+            if not any(name in inspect.signature(parent).parameters for parent in parents):
+                raise TypeError(f"{type(self).__name__} takes no argument called {name!r}.")
         self.domain = domain
         self.facts = Assumptions(lipschitz=sys.float_info.max) if facts is None else facts
         self._dtype = np.dtype(dtype)
@@ -185,6 +190,7 @@ class Ensemble(Learner):
             and type(regulariser) in (Euclidean, NegativeEntropy)
         )
         dim = self.domain.dim
+        self._shape = (dim,)
         compact = (
             self._compiled
             and type(self.domain) in (Ball, Everywhere)
@@ -192,7 +198,7 @@ class Ensemble(Learner):
             and hint in (NOTHING, LAST_GRADIENT)
             and not self.own
         )
-        self._learn: Callable[..., bool] = ball.learn if compact else kernels.learn
+        self._learn: Callable[..., int] = ball.learn if compact else kernels.learn
         self._layout = state.Layout(
             count=count,
             dim=dim,
@@ -222,6 +228,11 @@ class Ensemble(Learner):
         recipe[state.IN_STEPS] = state.RECIPE
         recipe[state.IN_HINTED] = state.RECIPE + count
         recipe[state.IN_NUMBERS] = state.RECIPE + 2 * count
+        steep = self.facts.lipschitz * (1 + 1e-6)
+        recipe[state.STEEP] = steep * steep
+        recipe[state.GRACE] = 0.0 if self._guesses else 1.0
+        if self.facts.horizon is None and not self._guesses:
+            recipe[state.GRACE] = math.inf
         self._recipe = np.concatenate([recipe, self._steps, self._hinted, numbers])
 
     def _begin(self, start: ArrayLike | None) -> None:
@@ -266,7 +277,12 @@ class Ensemble(Learner):
                     "The state's guess of the horizon is not a number of rounds."
                 )
             self._plan(int(guess))
-        super()._adopt(row) if row.size == self._layout.offsets["end"] else self._misfit(row)
+        needed = self._layout.offsets["end"]  # not the present row's: a pool may have grown
+        if row.shape != (needed,) or row.dtype != self._row.dtype:
+            raise state.StateError(
+                f"The state holds {row.size} floats of type {row.dtype}; this {type(self).__name__}"
+                f" needs {needed} of type {self._row.dtype}."
+            )
         self._adopt_row(row)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -279,12 +295,6 @@ class Ensemble(Learner):
         self.__dict__.update(kept)
         self._learn = ball.learn if self._layout.compact else kernels.learn
         self._adopt_row(self._row)
-
-    def _misfit(self, row: Array) -> None:
-        raise state.StateError(
-            f"The state holds {row.size} floats; this {type(self).__name__} needs "
-            f"{self._layout.offsets['end']}."
-        )
 
     # ------------------------------------------------------------------ what can be seen
 
@@ -348,7 +358,14 @@ class Ensemble(Learner):
                     f"{type(self).__name__} makes its own hint; only a learner whose hint is GIVEN "
                     "(SwordOptimism, OptimisticOMD) takes decide(hint=...)."
                 )
-            self._state["hint"][:] = self._vector(hint, "The hint")
+            given = self._vector(hint, "The hint")
+            with np.errstate(over="ignore"):
+                if not np.isfinite(np.sum(np.square(given, dtype=np.float64))):
+                    raise ValueError(
+                        f"The hint of round {self.round + 1} is {given}: it must be finite, and "
+                        "its square too. The learner is as it was before."
+                    )
+            self._state["hint"][:] = given
             if self._compiled:
                 kernels.lean_on(self._row, self._recipe)
             else:
@@ -373,13 +390,23 @@ class Ensemble(Learner):
             seen = gradient(self.decide()) if callable(gradient) else gradient
             g = self._vector(seen, "The gradient")
             if self._compiled:
-                if not self._learn(self._row, self._recipe, g):
+                verdict = self._learn(self._row, self._recipe, g)
+                if verdict == kernels.FINE:
+                    return
+                if verdict == kernels.REFUSED:
                     self._refuse(g)
             else:
                 self._learn_plain(g)
         self._keep_promises()
 
     def _vector(self, value: ArrayLike, what: str) -> Array:
+        if (  # the common case, which a microsecond's work deserves
+            type(value) is np.ndarray
+            and value.dtype is self._dtype
+            and value.shape == self._shape
+            and value.flags.c_contiguous
+        ):
+            return value
         with np.errstate(over="ignore"):  # what float32 cannot hold is refused as infinite
             vector = np.ascontiguousarray(value, dtype=self._dtype)
         if vector.shape != (self._layout.dim,):
@@ -583,16 +610,19 @@ class Ensemble(Learner):
         """Account for g_t: the sums, the stabilities of round t, and the losses l_t."""
         s, head = self._state, self._state["head"]
         hint = 0.0 if self.hint == NOTHING else head[state.TRUST] * s["hint"]
-        surprise = float(np.sum((g - hint) ** 2, dtype=np.float64))
-        energy = float(np.sum(g**2, dtype=np.float64))
+        with np.errstate(over="ignore"):
+            surprise = float(np.sum(np.square(g - hint, dtype=np.float64)))
+            energy = float(np.sum(np.square(g, dtype=np.float64)))
+        if not math.isfinite(energy):
+            self._refuse(g)
         head[state.META_STABILITY] += head[state.SHIFT]
         head[state.MIX_STABILITY] += s["weights"] @ s["moved"]
         s["travel"] += s["moved"]
         if head[state.ROUND] > 0:
-            head[state.VARIATION] += np.sum((g - s["gradient"]) ** 2)
+            head[state.VARIATION] += np.sum(np.square(g - s["gradient"], dtype=np.float64))
         head[state.ADAPTIVITY] += surprise
         head[state.ENERGY] += energy
-        head[state.DISTRUST] += np.sum((g - s["hint"]) ** 2)
+        head[state.DISTRUST] += np.sum(np.square(g - s["hint"], dtype=np.float64))
         head[state.SPENT] += head[state.RATE] * surprise
         head[state.STEEPEST] = max(head[state.STEEPEST], energy)
         head[state.ROUND] += 1

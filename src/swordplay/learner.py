@@ -102,11 +102,15 @@ class Learner:
         """Write the state to ``path``; an older file there stays whole until the new one is."""
         target = Path(path)
         beside = target.with_name(target.name + ".part")
-        with open(beside, "wb") as file:
-            file.write(self.to_bytes())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, target)
+        try:
+            with open(beside, "wb") as file:
+                file.write(self.to_bytes())
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, target)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
 
     def copy(self) -> Self:
         """Return an independent learner in the same state."""
@@ -125,21 +129,26 @@ def from_bytes(data: bytes, like: Learner | None = None) -> Learner:
             a hint), because no code is ever read from a file.
     """
     header, row = state.unpack(data)
-    name = header["learner"]
+    name = header.get("learner")
     if like is None:
-        if name not in Learner._known:
+        if not isinstance(name, str) or name not in Learner._known:
             raise StateError(
                 f"The state belongs to a learner named {name!r}, which is not known here. "
                 "Import the module that defines it first."
             )
-        arguments = {key: _decode(value) for key, value in header["arguments"].items()}
-        learner = Learner._known[name](**arguments)
+        try:
+            arguments = {key: _decode(value) for key, value in header["arguments"].items()}
+            learner = Learner._known[name](**arguments)
+        except StateError:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise StateError(f"The state's {name} cannot be built again: {error!r}.") from error
     else:
         arguments = {key: _encode(value) for key, value in like._arguments.items()}
         mine = json.loads(json.dumps(arguments))  # as a file would hold it
-        if name != type(like).__name__ or header["arguments"] != mine:
+        if name != type(like).__name__ or header.get("arguments") != mine:
             raise StateError(
-                f"The state belongs to {name}({header['arguments']}), but like= is "
+                f"The state belongs to {name}({header.get('arguments')}), but like= is "
                 f"{type(like).__name__}({mine})."
             )
         learner = like.copy()

@@ -164,6 +164,7 @@ def _play_compiled(
         kernel: Callable[..., int]
         if len(rows) > 1:
             kernel, chunk = sparse.play_sparse, max(CHUNK, sparse.REFRESH * stream.dim)
+            rows = (*rows, _aligned(learner._layout.count * stream.dim))
         else:
             kernel, chunk = (ball if compact else whole_stream).play_dense, CHUNK
         t, end = origin, origin + len(targets)
@@ -188,6 +189,13 @@ def _play_compiled(
             learner._keep_promises()
             t = until
             bar.show(t)
+
+
+def _aligned(size: int) -> Array:
+    """Return room for ``size`` floats that begins where a line of the cache does."""
+    room = np.empty(size + 8)
+    skip = -room.ctypes.data % 64 // 8
+    return room[skip : skip + size]
 
 
 class _Tape:

@@ -58,6 +58,8 @@ HEAD = 22
     NUMERATOR,
     OFFSET,
     WATCH,
+    STEEP,  # the square of the longest gradient that was promised
+    GRACE,  # rounds beyond the horizon, or its guess, after which Python has to look
     AT_LOG_PRIOR,
     AT_TOTALS,
     AT_WEIGHTS,
@@ -77,7 +79,7 @@ HEAD = 22
     IN_HINTED,
     IN_NUMBERS,
     RECIPE,
-) = range(30)
+) = range(32)
 
 # One float a base learner: in every row, and in compact rows. Together they are the table that
 # ``swordplay.kernels.ball`` works on.
@@ -184,13 +186,19 @@ def unpack(data: bytes) -> tuple[dict[str, Any], Array]:
     if hashlib.sha256(body).digest() != digest:
         raise StateError("The state is damaged: its checksum does not match its content.")
     (length,) = struct.unpack("<I", body[8:12])
-    header: dict[str, Any] = json.loads(body[12 : 12 + length])
-    if header["format"] != FORMAT:
-        raise StateError(
-            f"The state has format {header['format']}; this version reads format {FORMAT}. "
-            "Load it with the version of swordplay that wrote it."
-        )
-    row = np.frombuffer(body[12 + length :], dtype=header["dtype"]).copy()
-    if row.size != header["floats"]:
-        raise StateError(f"The state holds {row.size} floats; its header says {header['floats']}.")
+    try:
+        header: dict[str, Any] = json.loads(body[12 : 12 + length])
+        if header["format"] != FORMAT:
+            raise StateError(
+                f"The state has format {header['format']}; this version reads format {FORMAT}. "
+                "Load it with the version of swordplay that wrote it."
+            )
+        row = np.frombuffer(body[12 + length :], dtype=header["dtype"]).copy()
+        floats = header["floats"]
+    except StateError:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
+        raise StateError(f"The state's header cannot be read: {error!r}.") from error
+    if row.size != floats:
+        raise StateError(f"The state holds {row.size} floats; its header says {floats}.")
     return header, row

@@ -93,9 +93,9 @@ def figure_1a(scale: Scale, also: Sequence[str] = ()) -> Experiment:
     return Experiment(
         "figure-1a",
         "Figure 1(a): cumulative loss on synthetic data",
-        "A linear regression whose model jumps; a repetition draws a new stream. Each learner plays "
-        "twice: with the pool and the rate of its own theorem, and with one pool of step sizes for "
-        "all of them, as the authors' published experiments do.",
+        "A linear regression whose model jumps; a repetition draws a new stream. Each learner "
+        "plays twice: with the pool and the rate of its own theorem, and with one pool of step "
+        "sizes for all of them, as the authors' published experiments do.",
         _by_seed(
             scale,
             partial(_synthetic, scale),
@@ -109,7 +109,9 @@ def figure_1a(scale: Scale, also: Sequence[str] = ()) -> Experiment:
     )
 
 
-def figure_1b(scale: Scale, path: Path, target: str = "SO2", also: Sequence[str] = ()) -> Experiment:
+def figure_1b(
+    scale: Scale, path: Path, target: str = "SO2", also: Sequence[str] = ()
+) -> Experiment:
     """Figure 1(b): cumulative loss on the Sulfur Recovery Unit data."""
     names = [*FOUR, *(name for name in also if name not in FOUR)]
     rounds = scale.sulfur_rows or 10_081
@@ -191,9 +193,9 @@ def instances(scale: Scale) -> Experiment:
     return Experiment(
         "instances",
         "Section 6.3: when regret can be constant",
-        "Two streams of quadratics on [-1, 1]. In the first the gradients hardly vary from round to "
-        "round; in the second they do, but the comparators lose nothing. Learners start at 0 with "
-        "the theorems' constants, G and L the true ones.",
+        "Two streams of quadratics on [-1, 1]. In the first the gradients hardly vary from round "
+        "to round; in the second they do, but the comparators lose nothing. Learners start at 0 "
+        "with the theorems' constants, G and L the true ones.",
         tasks,
         charts,
         lambda tables: findings.slopes(tables["summary"]),
@@ -231,9 +233,9 @@ def lower_bound(scale: Scale) -> Experiment:
             reference=True,
         )
         caption = (
-            "Dynamic regret to the minimisers against T, both axes logarithmic, slopes fitted to the "
-            "larger half of the horizons. The regret outgrows the guide line by a factor √T, for "
-            "every learner: no algorithm can have a bound of that form."
+            "Dynamic regret to the minimisers against T, both axes logarithmic, slopes fitted to "
+            "the larger half of the horizons. The regret outgrows the guide line by a factor √T, "
+            "for every learner: no algorithm can have a bound of that form."
         )
         return [plots.growth("lower-bound", "Random signs", caption, table, guide)]
 
@@ -266,9 +268,9 @@ def frontier(scale: Scale, path: Path | None = None) -> Experiment:
     return Experiment(
         name,
         f"Beyond the paper: the regret frontier on {what}",
-        "Universal dynamic regret is a curve: for every amount of switching, how far is the learner "
-        "from the best comparators that switch so often? The comparators are found by dynamic "
-        "programming and then solved exactly.",
+        "Universal dynamic regret is a curve: for every amount of switching, how far is the "
+        "learner from the best comparators that switch so often? Where they switch is found by "
+        "dynamic programming and local search, the decisions between are exact.",
         tasks,
         lambda tables: [plots.regret_frontier(name, what, tables["frontier"])],
         findings.certificates,
@@ -277,11 +279,11 @@ def frontier(scale: Scale, path: Path | None = None) -> Experiment:
 
 
 def weights(scale: Scale) -> Experiment:
-    """The weights of Sword++ over its step sizes, round by round."""
+    """The weights of Sword++ and Ader++ over their step sizes, round by round."""
     rounds, seed = scale.rounds, scale.seeds[0]
     work = contest(
         partial(_synthetic, scale, seed),
-        [Contender("Sword++", OWN)],
+        [Contender("Sword++", OWN), Contender("Ader++", OWN)],
         {"weights": measures.weights},
         {"seed": seed},
         record=("weights",),
@@ -290,13 +292,19 @@ def weights(scale: Scale) -> Experiment:
     return Experiment(
         "weights",
         "Beyond the paper: how the pool reacts to drift",
-        "Sword++ never picks a step size: it weighs all of them, and moves the weight as the world "
-        "moves.",
-        (Task(f"seed-{seed}", work, rounds),),
+        "Nobody picks a step size: the meta learner weighs all of them, and moves the weight as "
+        "the world moves. Sword++'s pool ends at 1/(8L), Ader++'s does not.",
+        (Task(f"seed-{seed}", work, 2 * rounds),),
         lambda tables: [
-            plots.weights_map("weights", "Sword++ on synthetic data", tables["weights"])
+            plots.weights_map(
+                f"weights-{slug}",
+                f"{learner} on synthetic data",
+                tables["weights"].where(learner=learner),
+            )
+            for learner, slug in (("Sword++", "sword-pp"), ("Ader++", "ader-pp"))
         ],
-        constants={"seed": seed, "T": rounds, "S": scale.every, "parameters": OWN},
+        findings.weights,
+        {"seed": seed, "T": rounds, "S": scale.every, "parameters": OWN},
     )
 
 

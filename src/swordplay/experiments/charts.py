@@ -34,6 +34,8 @@ LOOKS = {
     "last value": Look("#8C6BB1", "dash", "star"),
     "running mean": Look("#B8860B", "dot", "star"),
 }
+BOUND = ", bound"
+"""How the label of a learner's bound ends."""
 OTHERS = ("#0080C8", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#7F7F7F")
 
 
@@ -62,7 +64,13 @@ class Series:
     hidden: bool = False
     """Whether it is off until its legend entry is clicked."""
     reference: bool = False
-    """Whether it is a thin guide line that no learner played."""
+    """Whether it is a thin line that was computed, not played: a bound, a yardstick."""
+
+    @property
+    def of(self) -> str:
+        """Whose colour it has; a guide line that belongs to nobody has none."""
+        owner = self.label.removesuffix(BOUND)
+        return "" if self.reference and owner == self.label else owner
 
     @property
     def text(self) -> str:
@@ -167,6 +175,7 @@ class HeatMap(Chart):
 
     def numbers(self) -> Table:
         """Return one column for each row of the grid."""
-        assert self.x is not None and self.z is not None
+        assert self.x is not None
+        assert self.z is not None
         rows: Sequence[str] = self.rows
         return Table({self.x_label: self.x, **dict(zip(rows, self.z, strict=True))})

@@ -65,7 +65,7 @@ DATASETS = {
         DataSet(
             "instance-two",
             "Instance 2 of section 6.3",
-            "Squared loss on [-1, 1]: the gradients vary all the time, the comparators lose nothing.",
+            "Squared loss on [-1, 1]: the gradients vary all the time, the comparators lose 0.",
             lambda rounds, seed: streams.instance_two(rounds),
         ),
         DataSet(

@@ -25,7 +25,7 @@ MARKERS = {
     "cross": "P",
     "star": "*",
 }
-STYLE = {
+STYLE: Any = {
     "font.size": 10.0,
     "axes.grid": True,
     "axes.axisbelow": True,
@@ -44,6 +44,7 @@ def save(chart: Chart, folder: Path) -> list[Path]:
     with matplotlib.rc_context(STYLE):
         out = figure(chart)
         out.savefig(paths[0], metadata={"CreationDate": None})
+        out.set_layout_engine("none")  # what the first drawing found stands
         out.savefig(paths[1], dpi=150)
     return paths
 
@@ -92,7 +93,7 @@ def _lines(out: Figure, axes: Any, chart: Lines) -> None:
 
 
 def _color(s: Series, index: int) -> str:
-    return look(s.label.split(", bound")[0], index).color
+    return look(s.of, index).color if s.of else "#808080"
 
 
 def _scales(axes: Any, x_log: bool, y_log: bool) -> None:
@@ -150,6 +151,7 @@ def _heat_map(out: Figure, axes: Any, chart: HeatMap) -> None:
     )
     axes.grid(False)
     axes.set_yticks(range(len(chart.rows)), chart.rows)
+    axes.xaxis.set_major_formatter(matplotlib.ticker.StrMethodFormatter("{x:,.6g}"))
     out.colorbar(shown, ax=axes, label=chart.z_label)
 
 

@@ -11,7 +11,12 @@ import plotly.io as pio
 
 from swordplay.experiments.charts import Bars, Boxes, Chart, HeatMap, Lines, Series, look
 
-CONFIG = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["lasso2d", "select2d"]}
+CONFIG = {
+    "displaylogo": False,
+    "responsive": True,
+    "modeBarButtons": [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
+}
+GREY = "rgba(128,128,128,0.8)"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 
 
@@ -55,14 +60,15 @@ def _layout(chart: Chart) -> Any:
         plot_bgcolor="rgba(0,0,0,0)",
         hovermode="closest",
         hoverlabel={"namelength": -1},
-        legend={"orientation": "h", "x": 0, "xanchor": "left", "y": -0.2, "yanchor": "top"},
+        modebar={"bgcolor": "rgba(0,0,0,0)", "color": GREY, "activecolor": "#0080C8"},
+        legend={"orientation": "h", "x": 0, "y": 0, "yanchor": "bottom", "yref": "container"},
         xaxis={"title": {"text": chart.x_label}, **axis},
         yaxis={"title": {"text": chart.y_label}, **axis},
     )
 
 
 def _log(out: Any, axis: str) -> None:
-    out.update_layout({axis: {"type": "log", "dtick": 1, "exponentformat": "power"}})
+    out.update_layout({axis: {"type": "log", "exponentformat": "power"}})
 
 
 def _lines(out: Any, chart: Lines) -> None:
@@ -105,8 +111,8 @@ def _lines(out: Any, chart: Lines) -> None:
 
 
 def _color(s: Series, index: int) -> str:
-    """Return the colour of a series; a learner's bound has the learner's."""
-    return look(s.label.split(", bound")[0], index).color
+    """Return the colour of a series: its learner's, or grey for a guide line."""
+    return look(s.of, index).color if s.of else "#808080"
 
 
 def _faint(color: str) -> str:

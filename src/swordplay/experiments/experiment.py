@@ -90,7 +90,8 @@ def contest(
         players: who plays.
         measures: one for each table, by table name.
         labels: columns that say the same in every row (seed, horizon, ...).
-        record, every: see :func:`swordplay.play`.
+        record: what each run keeps, see :func:`swordplay.play`.
+        every: keep each ``every``-th round.
     """
 
     def work(advance: Advance) -> dict[str, Columns]:

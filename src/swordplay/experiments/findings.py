@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from swordplay.experiments.contenders import COMMON, OWN
@@ -25,8 +27,7 @@ def losses(summary: Table) -> dict[str, tuple[float, float]]:
 def as_in_the_paper(mean: dict[str, tuple[float, float]]) -> bool:
     """Return whether every learner of a group loses more than every one of the next."""
     groups = [[mean[name][0] for name in group if name in mean] for group in PAPER]
-    pairs = zip(groups[:-1], groups[1:], strict=True)
-    return all(min(upper) > max(lower) for upper, lower in pairs if upper and lower)
+    return all(min(a) > max(b) for a, b in pairwise(groups) if a and b)
 
 
 def order(tables: Tables) -> list[Finding]:
@@ -56,8 +57,8 @@ def _why(summary: Table, parameters: str, mean: dict[str, tuple[float, float]]) 
     if parameters == OWN:
         return (
             f"Why: the pools differ. Step sizes reach {told}. Sword's and Sword++'s theorems need "
-            "steps of at most 1/(4L) and 1/(8L), with L the worst case that the data allow; on this "
-            f"stream larger steps pay, and only Ader's pool has them. With one pool for all "
+            "steps of at most 1/(4L) and 1/(8L), with L the worst case that the data allow; on "
+            f"this stream larger steps pay, and only Ader's pool has them. With one pool for all "
             f"({COMMON}) that difference is gone."
         )
     return (
@@ -80,9 +81,9 @@ def times(tables: Tables) -> list[Finding]:
         asked = float(chunks.where(learner="Sword")["gradients_per_round"][0])
         found.append(
             Finding(
-                f"Sword takes {ratio:.1f} times as long as Sword++ and asks for {asked:g} gradients "
-                "a round instead of 1. Beside the gradients this counts that, on a ball, base "
-                "learners who share a gradient are cheaper to move than those who do not.",
+                f"Sword takes {ratio:.1f} times as long as Sword++ and asks for {asked:g} "
+                "gradients a round instead of 1. Beside the gradients this counts that, on a ball, "
+                "base learners who share a gradient are cheaper to move than those who do not.",
                 ratio > 1.2,
             )
         )
@@ -143,13 +144,37 @@ def certificates(tables: Tables) -> list[Finding]:
     """Say whether every regret stayed below its bound."""
     table = tables["frontier"]
     held, count = int(np.sum(table["holds"])), len(table)
+    pairs = dict.fromkeys(zip(table["learner"].tolist(), table["broken"].tolist(), strict=True))
+    broken = "; ".join(f"{learner}: {what}" for learner, what in pairs if what)
     return [
         Finding(
             f"{held} of {count} certificates hold: so often was the regret at most the right-hand "
             "side of the learner's theorem, evaluated on the run.",
             held == count,
-        )
+        ),
+        *([Finding(f"Assumptions that the runs broke: {broken}.")] if broken else []),
     ]
+
+
+def weights(tables: Tables) -> list[Finding]:
+    """Say where the weight is at the end, and how much it moved."""
+    found = []
+    for learner in tables["weights"].distinct("learner"):
+        table = tables["weights"].where(learner=learner)
+        steps = np.array(table.distinct("step_size"))
+        grid = np.asarray(table["weight"]).reshape(-1, len(steps))
+        mean = np.exp(grid @ np.log(steps))
+        late = mean[len(mean) // 2 :]
+        top = int(grid[-1].argmax())
+        place = "the largest of its pool" if top == len(steps) - 1 else "inside its pool"
+        found.append(
+            Finding(
+                f"{learner} ends with {grid[-1, top]:.0%} of its weight on the step "
+                f"{steps[top]:.3g}, {place}. Its (geometric) mean step began at {mean[0]:.3g} and "
+                f"stayed between {late.min():.3g} and {late.max():.3g} in the second half."
+            )
+        )
+    return found
 
 
 def ablation(tables: Tables) -> list[Finding]:
@@ -163,9 +188,7 @@ def ablation(tables: Tables) -> list[Finding]:
     moves = [mean(c, True, "s_mix") for c in ("0", "2L", "20L")]
     regrets = [mean(c, True, "dynamic_regret") for c in ("0", "2L", "20L")]
     return [
-        Finding(
-            f"At λ = 2L the regret is {with_hint:,.1f} with the hint, {without:,.1f} without."
-        ),
+        Finding(f"At λ = 2L the regret is {with_hint:,.1f} with the hint, {without:,.1f} without."),
         Finding(
             f"Raising λ from 0 to 2L to 20L changes S_mix from {moves[0]:.3g} to {moves[1]:.3g} to "
             f"{moves[2]:.3g} and the regret from {regrets[0]:,.1f} to {regrets[1]:,.1f} to "

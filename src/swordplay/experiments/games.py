@@ -74,7 +74,7 @@ def instance(which: int, rounds: int) -> Game:
 
 
 def coin_flips(seed: int, rounds: int) -> Game:
-    """Return the construction of section 6.4 in one dimension: f_t(x) = (x - e_t)^2, e_t random signs.
+    """Return section 6.4's construction for d = 1: f_t(x) = (x - e_t)^2, e_t random signs.
 
     It is a linear model with squared loss: (sqrt 2 x - sqrt 2 e_t)^2 / 2.
     """

@@ -57,7 +57,8 @@ def regret_to_models(played: Played) -> Columns:
 def frontier(switches: Sequence[int]) -> Measure:
     """Return the measure of the regret to the best comparators with so many switches.
 
-    ``bound`` is the right-hand side of the theorem that fits the learner, evaluated on this run.
+    ``bound`` is the right-hand side of the theorem that fits the learner, evaluated on this run;
+    ``broken`` names the assumptions that the run broke.
     """
 
     def measure(played: Played) -> Columns:
@@ -74,9 +75,19 @@ def frontier(switches: Sequence[int]) -> Measure:
                     sheet.bound,
                     sheet.holds,
                     sheet.theorem,
+                    "; ".join(sheet.broken),
                 )
             )
-        names = ("switches", "path_length", "comparator_loss", "regret", "bound", "holds", "theorem")
+        names = (
+            "switches",
+            "path_length",
+            "comparator_loss",
+            "regret",
+            "bound",
+            "holds",
+            "theorem",
+            "broken",
+        )
         return dict(zip(names, (list(column) for column in zip(*rows, strict=True)), strict=True))
 
     return measure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from swordplay._types import Array
-from swordplay.experiments.charts import Bars, Boxes, Chart, HeatMap, Lines, Series
+from swordplay.experiments.charts import BOUND, Bars, Boxes, Chart, HeatMap, Lines, Series
 from swordplay.experiments.experiment import Tables
 from swordplay.experiments.tables import Table
 
@@ -85,25 +85,20 @@ def running_time(name: str, what: str, chunks: Table) -> list[Chart]:
         repeats = len(mine.distinct("repeat"))
         rounds = np.asarray(mine["rounds"]).reshape(repeats, -1)
         seconds = np.asarray(mine["microseconds"]).reshape(repeats, -1) * rounds / 1e6
-        middle, deviation = spread(np.cumsum(seconds, axis=1))
+        low, middle, high = np.cumsum(np.quantile(seconds, (0.25, 0.5, 0.75), axis=0), axis=1)
         asked = float(mine["gradients_per_round"][0])
-        series.append(
-            Series(
-                learner,
-                np.cumsum(rounds[0]),
-                middle,
-                np.maximum(middle - deviation, middle / 2),
-                middle + deviation,
-                f"{learner}: {middle[-1]:.3f} s, {asked:g} gradient{'s' if asked > 1 else ''} a round",
-            )
-        )
+        told = f"{asked:g} gradient{'s' if asked > 1 else ''} a round"
+        legend = f"{learner}: {middle[-1]:.3f} s, {told}"
+        series.append(Series(learner, np.cumsum(rounds[0]), middle, low, high, legend))
     size = int(chunks["rounds"][0])
     return [
         Lines(
             f"{name}-cumulative",
             f"Running time, {what}",
-            "Seconds since the first round, mean and standard deviation over the repetitions, on a "
-            "logarithmic axis. The legend gives the total and the gradients asked for.",
+            "Seconds since the first round on a logarithmic axis: for every chunk of rounds the "
+            "median of the repetitions (the band: the middle half), summed up, so that a moment in "
+            "which the machine was busy with something else does not count. The legend gives the "
+            "total and the gradients asked for.",
             "round",
             "seconds",
             tuple(series),
@@ -141,9 +136,7 @@ def growth(name: str, title: str, caption: str, table: Table, guide: Series | No
                 markers=True,
             )
         )
-    return Lines(
-        name, title, caption, "T", "dynamic regret", tuple(series), x_log=True, y_log=True
-    )
+    return Lines(name, title, caption, "T", "dynamic regret", tuple(series), x_log=True, y_log=True)
 
 
 def regret_frontier(name: str, what: str, table: Table, on: str = "Sword++") -> Chart:
@@ -151,6 +144,8 @@ def regret_frontier(name: str, what: str, table: Table, on: str = "Sword++") -> 
     series = []
     learners = table.distinct("learner")
     on = on if on in learners else learners[-1]
+    looseness = np.max(np.abs(table.where(learner=on)["bound"])) / np.max(np.abs(table["regret"]))
+    shown = on if looseness < 10 else ""  # else the regrets would be a flat line under it
     for learner in learners:
         mine = table.where(learner=learner)
         length, _ = spread(over_seeds(mine, "path_length"))
@@ -159,12 +154,12 @@ def regret_frontier(name: str, what: str, table: Table, on: str = "Sword++") -> 
         series.append(Series(learner, length, middle, markers=True))
         series.append(
             Series(
-                f"{learner}, bound",
+                learner + BOUND,
                 length,
                 bound,
                 middle,
                 bound,
-                hidden=learner != on,
+                hidden=learner != shown,
                 reference=True,
             )
         )
@@ -174,7 +169,8 @@ def regret_frontier(name: str, what: str, table: Table, on: str = "Sword++") -> 
         f"Regret frontier, {what}",
         f"Regret to the best comparators with 0, 1, 2, 4, ... {most} switches (the points, left to "
         "right), over their path length. Below 0 the learner beats them. The band reaches up to "
-        "what the learner's theorem allows on this very run; click a bound in the legend to show it.",
+        "what the learner's theorem allows on this very run; click a bound in the legend to show it"
+        + ("." if shown else f" (all are off: they are {looseness:,.0f} times the regret here)."),
         "path length",
         "dynamic regret",
         tuple(series),
@@ -191,8 +187,8 @@ def weights_map(name: str, what: str, table: Table) -> Chart:
     return HeatMap(
         name,
         f"Weights over step sizes, {what}",
-        "One row for each step size, one column for each recorded round; bright is heavy. After a "
-        "jump of the model the large steps take over, then the weight moves back to smaller ones.",
+        "One row for each step size of the pool, one column for each recorded round; bright is "
+        "heavy.",
         "round",
         "step size",
         rounds,
@@ -217,13 +213,9 @@ def collaboration(table: Table) -> list[Chart]:
 
     names = tuple(f"λ = {c}" for c in corrections)
     sums = tuple(
-        (f"{text}, {hint}", *spread(np.stack([of(c, h) for c in corrections], axis=1)))
-        for h, hint in labels.items()
-        for text, of in (
-            ("Sₓ", lambda c, h: table.where(correction=c, hint=h)["s_x"]),
-            ("Sₚ", lambda c, h: table.where(correction=c, hint=h)["s_p"]),
-            ("S_mix", lambda c, h: table.where(correction=c, hint=h)["s_mix"]),
-        )
+        (f"{symbol}, {hint}", middle, deviation)
+        for symbol, column in (("Sₓ", "s_x"), ("Sₚ", "s_p"), ("S_mix", "s_mix"))
+        for hint, middle, deviation in bars(column)
     )
     return [
         Bars(
@@ -239,9 +231,9 @@ def collaboration(table: Table) -> list[Chart]:
         Bars(
             "collaboration-stability",
             "What the proof cancels",
-            "How much the base learner that the certificate picks moves (Sₓ = Σ‖x_t,i − x_t−1,i‖²), "
-            "how much the weights move (Sₚ = Σ‖p_t − p_t−1‖₁²), and how much the mixture pays for "
-            "its base learners' moves (S_mix = ΣΣ p_t,i‖x_t,i − x_t−1,i‖²).",
+            "How much the base learner that the certificate picks moves "
+            "(Sₓ = Σ‖x_t,i − x_t−1,i‖²), how much the weights move (Sₚ = Σ‖p_t − p_t−1‖₁²), and "
+            "how much the base learners move on average (S_mix = ΣΣ p_t,i‖x_t,i − x_t−1,i‖²).",
             "correction",
             "sum over the rounds",
             names,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -27,6 +27,7 @@ def write(
     title: str,
     subtitle: str,
     overview: Overview,
+    drawn: Callable[[int, int], None] = lambda done, of: None,
 ) -> Path:
     """Write ``report.html`` and ``figures/`` and return the page's path.
 
@@ -34,14 +35,18 @@ def write(
         results: the finished tables.
         experiments: in the order of the sections.
         manifest: shown at the end; its ``notes`` are shown at the top as well.
-        title, subtitle: of the page.
+        title: of the page.
+        subtitle: the line under it.
         overview: head and rows of a table at the top.
+        drawn: is told how many figures are done, and of how many.
     """
     from plotly.offline import get_plotlyjs
 
     folder = results.folder
     charts = {e.name: list(e.charts(results.tables[e.name])) for e in experiments}
-    save_figures([chart for several in charts.values() for chart in several], folder / "figures")
+    save_figures(
+        [chart for several in charts.values() for chart in several], folder / "figures", drawn
+    )
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in manifest.get("notes", ()))
     page = Template(files("swordplay.experiments").joinpath("report.html").read_text("utf-8"))
     text = page.substitute(
@@ -66,18 +71,25 @@ def write(
     return path
 
 
-def save_figures(charts: Sequence[Chart], folder: Path) -> None:
+def save_figures(
+    charts: Sequence[Chart],
+    folder: Path,
+    drawn: Callable[[int, int], None] = lambda done, of: None,
+) -> None:
     """Write every chart as PDF, PNG and CSV."""
     from swordplay.experiments import draw_matplotlib
 
-    folder.mkdir(exist_ok=True)
-    for chart in charts:
+    folder.mkdir(parents=True, exist_ok=True)
+    for done, chart in enumerate(charts):
+        drawn(done, len(charts))
         draw_matplotlib.save(chart, folder)
         (folder / f"{chart.name}.csv").write_text(chart.numbers().csv(), encoding="utf-8")
 
 
 def _overview(overview: Overview) -> str:
     head, rows = overview
+    if not rows:
+        return ""
     cells = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
@@ -101,7 +113,9 @@ def _section(experiment: Experiment, charts: Sequence[Chart], findings: Sequence
 
 def _finding(finding: Finding) -> str:
     kind = {True: "good", False: "other", None: ""}[finding.expected]
-    word = {True: "As in the paper. ", False: "Not as in the paper. ", None: ""}[finding.expected]
+    word = {True: "As the paper says. ", False: "Not as the paper says. ", None: ""}[
+        finding.expected
+    ]
     mark = f'<b class="{kind}">{word}</b>' if word else ""
     return f'<li class="{kind}">{mark}{escape(finding.text)}</li>'
 

@@ -47,6 +47,9 @@ class Watcher(Protocol):
     def advance(self, rounds: int) -> None:
         """Say that so many rounds were played."""
 
+    def draw(self, done: int, of: int) -> None:
+        """Say how many figures are drawn."""
+
 
 class Silent:
     """A watcher who says nothing."""
@@ -58,6 +61,9 @@ class Silent:
         """Say nothing."""
 
     def advance(self, rounds: int) -> None:
+        """Say nothing."""
+
+    def draw(self, done: int, of: int) -> None:
         """Say nothing."""
 
 
@@ -100,8 +106,8 @@ def prepare(
     if folder.exists() and any(folder.iterdir()):
         if not overwrite:
             raise FolderTaken(
-                f"{folder} is not empty. Go on with it (--resume), replace what an earlier run left "
-                "there (--overwrite), or choose another --out."
+                f"{folder} is not empty. Go on with it (--resume), replace what an earlier run "
+                "left there (--overwrite), or choose another --out."
             )
         for name in OURS:
             old = folder / name
@@ -130,14 +136,18 @@ def run(
     Args:
         experiments: what to run.
         folder: where results go.
-        settings, resume, overwrite: see :func:`prepare`.
+        settings: see :func:`prepare`.
+        resume: go on with what is in the folder.
+        overwrite: throw away what an earlier run left there.
         watcher: is told of the progress.
         jobs: how many tasks at a time; default one for each core.
     """
     chosen = dict(settings or {"experiments": [e.name for e in experiments]})
     prepare(folder, chosen, resume=resume, overwrite=overwrite)
     watcher = watcher or Silent()
-    todo = [(e, task) for e in experiments for task in e.tasks if not _part(folder, e, task).exists()]
+    todo = [
+        (e, task) for e in experiments for task in e.tasks if not _part(folder, e, task).exists()
+    ]
     watcher.expect(sum(task.rounds for _, task in todo))
     for experiment, task in todo:
         if experiment.timed:

@@ -103,6 +103,4 @@ def write(path: Path, table: Table | Columns) -> None:
 def read(path: Path) -> Table:
     """Read what :func:`write` wrote."""
     table = pq.read_table(path)
-    return Table(
-        {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
-    )
+    return Table({name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names})

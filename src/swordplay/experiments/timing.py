@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
+import numpy as np
+
+from swordplay.assumptions import Assumptions
+from swordplay.domains import Ball
+from swordplay.experiments.contenders import Contender
 from swordplay.experiments.experiment import Advance, Player
 from swordplay.experiments.games import Game
-from swordplay.experiments.tables import Columns, constant, stack
+from swordplay.experiments.tables import Columns, Table, constant, stack
 from swordplay.play import play
-from swordplay.streams import LinearStream
+from swordplay.streams import LinearStream, abrupt_drift
 
 
 def slices(stream: LinearStream, chunk: int) -> list[LinearStream]:
@@ -69,3 +76,34 @@ def chunk_times(
         return {"chunks": stack(rows).columns}
 
     return work
+
+
+def table(
+    names: Sequence[str], dims: Sequence[int], rounds: int, repeats: int, advance: Advance
+) -> list[dict[str, Any]]:
+    """Return the benchmark: median microseconds a round, one row for each learner and dimension."""
+    found = []
+    for dim in dims:
+        players = [Contender(name) for name in names]
+        work = chunk_times(
+            partial(_random_game, dim, rounds), players, max(100, rounds // 20), repeats
+        )
+        chunks = Table(work(advance)["chunks"])
+        for name in names:
+            mine = chunks.where(learner=name)
+            low, middle, high = np.quantile(mine["microseconds"], (0.25, 0.5, 0.75))
+            found.append(
+                {
+                    "learner": name,
+                    "dim": dim,
+                    "microseconds": float(middle),
+                    "quartiles": [float(low), float(high)],
+                    "gradients_per_round": float(mine["gradients_per_round"][0]),
+                }
+            )
+    return found
+
+
+def _random_game(dim: int, rounds: int) -> Game:
+    stream = abrupt_drift(rounds, dim, every=1000, seed=0)
+    return Game(stream, Ball(dim, 1.0), Assumptions(2.0, 1.0, rounds))

@@ -13,10 +13,11 @@ in which the inner products with the next row are taken too.
 from __future__ import annotations
 
 import math
+
 import numpy as np
 
-from swordplay.kernels.compiled import compiled, inlined, part
-from swordplay.kernels.ensemble import head_of, rate
+from swordplay.kernels.compiled import borrow, compiled, inlined
+from swordplay.kernels.ensemble import REFUSED, head_of, rate, verdict
 from swordplay.kernels.losses import value_and_slope
 from swordplay.state import (
     ADAPTIVITY,
@@ -43,7 +44,7 @@ from swordplay.state import (
     VARIATION,
 )
 
-TILE = 1024  # coordinates that stay in the cache while all base learners pass over them
+TILE = 256  # coordinates that stay in the cache while all base learners pass over them
 
 
 # Rows of the table: one float a base learner. (One array in place of ten: every array that is handed
@@ -163,7 +164,7 @@ def advance(
     return True
 
 
-@part
+@inlined
 def decide(row, recipe, table, steps, hinted):
     """Write x_{t+1} = centre + sum p_i r_i (y_i - eta_i h), tile by tile."""
     count, dim = int(recipe[COUNT]), int(recipe[DIM])
@@ -184,30 +185,71 @@ def decide(row, recipe, table, steps, hinted):
                 row[decision + j] += share * row[at + j]
 
 
+@inlined
+def move_one(table, steps, block, i, first, end, new, mean):
+    """Y <- s (y - eta g) on a tile; add to |y|^2 and to the decision."""
+    scale, step = table[SCALES, i], steps[i]
+    share = table[WEIGHTS, i] * table[SHRINKS, i]
+    anchor = block[i, first:end]
+    square = 0.0
+    for j in range(end - first):
+        y = scale * (anchor[j] - step * new[j])
+        anchor[j] = y
+        square += y * y
+        mean[j] += share * y
+    table[SQUARES, i] += square
+
+
+@inlined
+def move_two(table, steps, block, i, first, end, new, mean):
+    """``move_one`` for i and i + 1 together: the decision is read and written half as often."""
+    scale, step = table[SCALES, i], steps[i]
+    scale_2, step_2 = table[SCALES, i + 1], steps[i + 1]
+    share = table[WEIGHTS, i] * table[SHRINKS, i]
+    share_2 = table[WEIGHTS, i + 1] * table[SHRINKS, i + 1]
+    anchor, anchor_2 = block[i, first:end], block[i + 1, first:end]
+    square = square_2 = 0.0
+    for j in range(end - first):
+        y = scale * (anchor[j] - step * new[j])
+        z = scale_2 * (anchor_2[j] - step_2 * new[j])
+        anchor[j] = y
+        anchor_2[j] = z
+        square += y * y
+        square_2 += z * z
+        mean[j] += share * y + share_2 * z
+    table[SQUARES, i] += square
+    table[SQUARES, i + 1] += square_2
+
+
 @compiled
 def learn(row, recipe, gradient):
-    """Take one gradient in; return False, with nothing changed, if it is not finite."""
+    """Take one gradient in; return a verdict: REFUSED (and nothing changed), FINE or LOOK."""
+    row, recipe = borrow(row), borrow(recipe)
     head = head_of(row)
     table, steps = table_of(row, recipe), steps_of(recipe)
     count, dim = int(recipe[COUNT]), int(recipe[DIM])
-    anchors, last = int(recipe[AT_ANCHORS]), int(recipe[AT_GRADIENT])
-    decision, centre = int(recipe[AT_DECISION]), int(recipe[IN_NUMBERS])
-    radius = recipe[centre + 2 * dim]
+    at = int(recipe[AT_ANCHORS])
+    block = row[at : at + count * dim].reshape(count, dim)
+    at = int(recipe[AT_GRADIENT])
+    last = row[at : at + dim]
+    at = int(recipe[AT_DECISION])
+    decision = row[at : at + dim]
+    at = int(recipe[IN_NUMBERS])
+    centre, radius = recipe[at : at + dim], recipe[at + 2 * dim]
     hinted = recipe[HINT_KIND] > 0
     energy = product = variation = 0.0
     for j in range(dim):
         g = float(gradient[j])
-        h = row[last + j]
+        h = last[j]
         energy += g * g
         product += g * h
         variation += (g - h) * (g - h)
     if not (math.isfinite(energy) and math.isfinite(variation)):
-        return False
+        return REFUSED
     for i in range(count):
         along = 0.0
-        at = anchors + i * dim
         for j in range(dim):
-            along += row[at + j] * gradient[j]
+            along += block[i, j] * gradient[j]
         table[DOTS, i] = along
     if not hinted:
         product = 0.0
@@ -215,7 +257,7 @@ def learn(row, recipe, gradient):
     if not advance(
         head, recipe, table, steps, radius, hinted, 1.0, energy, product, surprise, variation
     ):
-        return False
+        return REFUSED
     head[QUERIES] += 1.0
     pull = 0.0
     for i in range(count):
@@ -223,27 +265,21 @@ def learn(row, recipe, gradient):
         if hinted:
             pull += table[WEIGHTS, i] * table[SHRINKS, i] * steps[i]
     for first in range(0, dim, TILE):
+        # Slices, so that every index begins at 0 (see play_dense).
         end = min(dim, first + TILE)
-        for j in range(first, end):
-            g = gradient[j]
-            row[last + j] = g
-            row[decision + j] = recipe[centre + j] - pull * g
-        for i in range(count):
-            scale = table[SCALES, i]
-            step = steps[i]
-            share = table[WEIGHTS, i] * table[SHRINKS, i]
-            square = 0.0
-            at = anchors + i * dim
-            for j in range(first, end):
-                y = scale * (row[at + j] - step * gradient[j])
-                row[at + j] = y
-                square += y * y
-                row[decision + j] += share * y
-            table[SQUARES, i] += square
-    return True
+        new, old, middle = gradient[first:end], last[first:end], centre[first:end]
+        mean = decision[first:end]
+        for j in range(end - first):
+            old[j] = new[j]
+            mean[j] = middle[j] - pull * new[j]
+        for i in range(0, count - 1, 2):
+            move_two(table, steps, block, i, first, end, new, mean)
+        if count % 2:
+            move_one(table, steps, block, count - 1, first, end, new, mean)
+    return verdict(head, recipe)
 
 
-@part
+@inlined
 def note(row, recipe, table, steps, hinted, t, every, decisions, weights, bases, anchors):
     """Record round t, if anybody asked."""
     count, dim = int(recipe[COUNT]), int(recipe[DIM])
@@ -291,6 +327,7 @@ def play_dense(
 
     Row 0 of ``features`` is that of round ``origin``. Records that nobody asked for have no rows.
     """
+    row, recipe = borrow(row), borrow(recipe)
     head = head_of(row)
     table, steps = table_of(row, recipe), steps_of(recipe)
     count, dim = int(recipe[COUNT]), int(recipe[DIM])

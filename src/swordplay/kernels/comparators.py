@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from swordplay.kernels.codes import BALL
-from swordplay.kernels.compiled import compiled
+from swordplay.kernels.compiled import compiled, part
 from swordplay.kernels.projections import project
 
 NEAR = 1e-15  # a prediction this near its goal, relative to its terms, is there
@@ -50,7 +50,7 @@ def quadratic_minimum(code, numbers, hessian, linear, start, curvature, still, m
     return x, moved
 
 
-@compiled
+@part
 def pull(code, numbers, features, t, dim, u, step, out):
     """Write proj(u + step * features[t]) to ``out`` and return its prediction."""
     for j in range(dim):
@@ -62,7 +62,7 @@ def pull(code, numbers, features, t, dim, u, step, out):
     return prediction
 
 
-@compiled
+@part
 def slice_of_ball(numbers, features, t, dim, u, goal, square):
     """Project u onto {x in the ball : <features[t], x> = goal}, in place.
 
@@ -100,7 +100,7 @@ def follow(code, numbers, features, goals, start, out):
     prediction of proj(u + s * features_t) does not decrease in s.
     """
     dim = features.shape[1]
-    u, near, far, middle = start.copy(), start.copy(), start.copy(), start.copy()
+    u, far, middle = start.copy(), start.copy(), start.copy()
     for t in range(features.shape[0]):
         here = 0.0
         square = 0.0
@@ -116,15 +116,11 @@ def follow(code, numbers, features, goals, start, out):
             else:
                 side = 1.0 if goal > here else -1.0
                 step = (goal - here) / square
-                near[:] = u
-                at_near = here
                 at_far = pull(code, numbers, features, t, dim, u, step, far)
                 first = 0.0
-                for _ in range(60):  # step out until the goal is between near and far
+                for _ in range(60):  # step out until the goal is met or passed
                     if side * (goal - at_far) <= NEAR * terms:
                         break
-                    near[:] = far
-                    at_near = at_far
                     first = step
                     step *= 2.0
                     at_far = pull(code, numbers, features, t, dim, u, step, far)
@@ -134,18 +130,11 @@ def follow(code, numbers, features, goals, start, out):
                     half = 0.5 * (first + step)
                     at_middle = pull(code, numbers, features, t, dim, u, half, middle)
                     if side * (goal - at_middle) > 0.0:
-                        near[:] = middle
-                        at_near = at_middle
                         first = half
                     else:
                         far[:] = middle
                         at_far = at_middle
                         step = half
-                # Between two members the prediction is linear: the last digits come from there.
-                share = 1.0
-                if abs(at_far - at_near) > 0.0:
-                    share = min(max((goal - at_near) / (at_far - at_near), 0.0), 1.0)
-                for j in range(dim):
-                    u[j] = near[j] + share * (far[j] - near[j]) if share < 1.0 else far[j]
+                u[:] = far
         for j in range(dim):
             out[t, j] = u[j]

@@ -38,6 +38,9 @@ from swordplay.state import (
     DOMAIN,
     ENERGY,
     ENTROPIC,
+    EPOCH,
+    GRACE,
+    GUESS,
     HEAD,
     HINT_KIND,
     IN_HINTED,
@@ -54,6 +57,7 @@ from swordplay.state import (
     ROUND,
     SHIFT,
     SPENT,
+    STEEP,
     STEEPEST,
     TRUST,
     VARIATION,
@@ -66,6 +70,17 @@ from swordplay.state import (
 def head_of(row):
     """Return the head of a row as float64."""
     return row[: HEAD * 8 // row.itemsize].view(np.float64)
+
+
+# What a kernel that learned one round answers.
+REFUSED, FINE, LOOK = range(3)
+
+
+@part
+def verdict(head, recipe):
+    """Return LOOK where a gradient was too long or the horizon has passed, else FINE."""
+    late = head[ROUND] - head[EPOCH] >= head[GUESS] + recipe[GRACE]
+    return LOOK if late or head[STEEPEST] > recipe[STEEP] else FINE
 
 
 @part
@@ -270,8 +285,11 @@ def learn_one_gradient(head, row, recipe, gradient, g0):
 
 @compiled
 def learn(row, recipe, gradient):
-    """Take one gradient in; return False, with nothing changed, if it is not finite."""
-    return learn_one_gradient(head_of(row), row, recipe, gradient, 0)
+    """Take one gradient in; return a verdict: REFUSED (and nothing changed), FINE or LOOK."""
+    head = head_of(row)
+    if not learn_one_gradient(head, row, recipe, gradient, 0):
+        return REFUSED
+    return verdict(head, recipe)
 
 
 @compiled

@@ -2,8 +2,11 @@ r"""A one-gradient learner on a ball or on the whole space, against sparse rows.
 
 A round costs N times the nonzeros of its row, not N d: anchors are kept as y_i = sigma_i z_i, so
 that a projection is one multiplication, and |y_i|^2 is kept by the algebra of ``advance``. Every
-REFRESH * d nonzeros both are computed anew, so that rounding does not build up. The
-anchors lie feature by feature, so that a nonzero touches one place in memory and not N.
+REFRESH * d nonzeros both are computed anew, so that rounding does not build up.
+
+What is left is waiting for memory. The anchors lie feature by feature, so that a nonzero touches one
+place and not N; two rows are compared by merging their columns, not through an array of d; and the
+places of the next row are touched before they are needed.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from swordplay.kernels.ball import (
     steps_of,
     table_of,
 )
-from swordplay.kernels.compiled import compiled, part
+from swordplay.kernels.compiled import borrow, compiled, part
 from swordplay.kernels.ensemble import head_of
 from swordplay.kernels.losses import value_and_slope
 from swordplay.state import (
@@ -62,6 +65,56 @@ def gather(row, recipe, table, block, sigma):
             table[SQUARES, i] += y * y
 
 
+@part
+def write_hint(hint, values, columns, begin, end, slope):
+    """Write slope * row to the place of the last gradient."""
+    hint[:] = 0.0
+    for k in range(begin, end):
+        hint[columns[k]] = slope * values[k]
+
+
+@part
+def merge(values, columns, begin, end, old_begin, old_end, shared):
+    """Compare two rows: note the places that share a column, and return their number, the inner
+
+    product of the rows and the sums of squares of what only the new and only the old row has. It
+    goes without branches that the processor would have to guess.
+    """
+    pairs = 0
+    product = only_new = only_old = 0.0
+    k, o = begin, old_begin
+    while k < end and o < old_end:
+        new, old = columns[k], columns[o]
+        x, z = float(values[k]), float(values[o])
+        if new == old:
+            shared[pairs, 0], shared[pairs, 1] = x, z
+            pairs += 1
+            product += x * z
+        only_new += x * x * (new < old)
+        only_old += z * z * (old < new)
+        k += new <= old
+        o += old <= new
+    for rest in range(k, end):
+        only_new += values[rest] * values[rest]
+    for rest in range(o, old_end):
+        only_old += values[rest] * values[rest]
+    return pairs, product, only_new, only_old
+
+
+@part
+def merge_dense(values, columns, begin, end, hint, shared):
+    """Compare the first row with a hint that may have any coordinates, as ``merge`` does."""
+    product = only_old = 0.0
+    for j in range(len(hint)):
+        only_old += hint[j] * hint[j]
+    for k in range(begin, end):
+        x, z = float(values[k]), float(hint[columns[k]])
+        shared[k - begin, 0], shared[k - begin, 1] = x, z
+        product += x * z
+        only_old -= z * z
+    return end - begin, product, 0.0, max(only_old, 0.0)
+
+
 @compiled
 def play_sparse(
     row,
@@ -69,6 +122,7 @@ def play_sparse(
     values,
     columns,
     starts,
+    block,
     targets,
     loss,
     number,
@@ -84,8 +138,10 @@ def play_sparse(
 ):
     """Play rounds first..last-1; return the round whose gradient was not finite, or ``last``.
 
-    Row t - origin of the CSR matrix is that of round t.
+    Row t - origin of the CSR matrix is that of round t; its columns are in order. ``block`` is room
+    for N d floats (NumPy asks the system for large pages, compiled code cannot).
     """
+    row, recipe = borrow(row), borrow(recipe)
     head = head_of(row)
     table, steps = table_of(row, recipe), steps_of(recipe)
     count, dim = int(recipe[COUNT]), int(recipe[DIM])
@@ -93,37 +149,52 @@ def play_sparse(
     radius = recipe[centre + 2 * dim]
     hinted = recipe[HINT_KIND] > 0
     recorded = decisions.shape[0] + weights.shape[0] + bases.shape[0] + anchors.shape[0] > 0
+    off_centre = False
+    for j in range(dim):
+        off_centre = off_centre or recipe[centre + j] != 0.0
     hint = row[at_last : at_last + dim]
-    block = np.empty(count * dim)
     sigma = np.empty(count)
     spread(row, recipe, block, sigma)
-    seen = np.full(dim, -1, dtype=np.int64)  # the last round in which a column was nonzero
-    old_first, old_last = 0, 0  # the hint's nonzeros, once it is the gradient of a sparse row
+    old_begin, old_end, old_slope = 0, 0, 1.0  # the row whose multiple the hint is
+    longest = 0
+    for now in range(last - first):
+        longest = max(longest, int(starts[first - origin + now + 1] - starts[first - origin + now]))
+    shared = np.empty((longest, 2))
     dense_hint = True
     work = 0.0
+    warm = 0.0
     reached = last
 
     for t in range(first, last):
         now = t - origin
+        begin, end = int(starts[now]), int(starts[now + 1])
         if recorded and t % every == 0:
             gather(row, recipe, table, block, sigma)
+            if not dense_hint:
+                write_hint(hint, values, columns, old_begin, old_end, old_slope)
             note(row, recipe, table, steps, hinted, t, every, decisions, weights, bases, anchors)
-        begin, end = starts[now], starts[now + 1]
 
         # <x_t, row>, with x_t = centre + sum p_i r_i (y_i - eta_i h)
         for i in range(count):
             table[DOTS, i] = 0.0
-        norm = overlap = middle = 0.0
+        norm = prediction = 0.0
         for k in range(begin, end):
             j, x = columns[k], float(values[k])
-            seen[j] = t
             norm += x * x
-            overlap += x * hint[j]
-            middle += x * recipe[centre + j]
+            if off_centre:
+                prediction += x * recipe[centre + j]
             at = j * count
             for i in range(count):
                 table[DOTS, i] += x * block[at + i]
-        prediction = middle
+        if dense_hint:
+            pairs, overlap, only_new, only_old = merge_dense(
+                values, columns, begin, end, hint, shared
+            )
+        else:
+            pairs, overlap, only_new, only_old = merge(
+                values, columns, begin, end, old_begin, old_end, shared
+            )
+        overlap *= old_slope
         for i in range(count):
             table[DOTS, i] *= sigma[i]
             step = steps[i] if hinted else 0.0
@@ -132,18 +203,10 @@ def play_sparse(
         losses[t], slope = value_and_slope(loss, number, float(targets[now]), prediction)
 
         energy = slope * slope * norm
-        variation = 0.0
-        for k in range(begin, end):
-            gap = slope * values[k] - hint[columns[k]]
+        variation = slope * slope * only_new + old_slope * old_slope * only_old
+        for k in range(pairs):
+            gap = slope * shared[k, 0] - old_slope * shared[k, 1]
             variation += gap * gap
-        if dense_hint:
-            for j in range(dim):
-                if seen[j] != t:
-                    variation += hint[j] * hint[j]
-        else:
-            for k in range(old_first, old_last):
-                if seen[columns[k]] != t:
-                    variation += hint[columns[k]] * hint[columns[k]]
         product = slope * overlap if hinted else 0.0
         surprise = variation if hinted else energy
         if not advance(
@@ -152,16 +215,11 @@ def play_sparse(
             reached = t
             break
         head[QUERIES] += 1.0
-
-        if dense_hint:
-            hint[:] = 0.0
-            dense_hint = False
-        else:
-            for k in range(old_first, old_last):
-                hint[columns[k]] = 0.0
-        for k in range(begin, end):
-            hint[columns[k]] = slope * values[k]
-        old_first, old_last = begin, end
+        dense_hint = False
+        old_begin, old_end, old_slope = begin, end, slope
+        if t + 1 < last:
+            for k in range(end, int(starts[now + 2])):
+                warm += block[columns[k] * count]
 
         # y <- s (y - eta g) and |y|^2 with it; dots hold nothing any more, and take the steps
         smallest = 1.0
@@ -184,5 +242,8 @@ def play_sparse(
             spread(row, recipe, block, sigma)
             work = 0.0
     gather(row, recipe, table, block, sigma)
+    if not dense_hint:
+        write_hint(hint, values, columns, old_begin, old_end, old_slope)
     decide(row, recipe, table, steps, hinted)
+    block[0] = warm  # means nothing, but a sum that nobody reads would not be computed at all
     return reached

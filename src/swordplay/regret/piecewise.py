@@ -12,7 +12,7 @@ import numpy as np
 from swordplay._types import Array
 from swordplay.domains import Domain
 from swordplay.losses import Huber, Logistic, Squared
-from swordplay.regret.comparators import best_fixed, minimizers
+from swordplay.regret.comparators import minimizers, nearly_best
 from swordplay.regret.measures import check_domain
 from swordplay.regret.variation import best_predictions
 from swordplay.streams.functions import FunctionStream, QuadraticStream
@@ -29,7 +29,7 @@ def best_piecewise(stream: Stream, domain: Domain, segments: int) -> Array:
 
     1. Dynamic programming over a grid of up to 400 possible switches, with least squares as the
        cost of an interval (for quadratic streams and functions: the spread of the centres).
-       Where that is not the loss itself, the last solution, split once more, is a second guess.
+       The last solution with its most rewarding split is a second guess.
     2. In turn, until nothing moves: each segment gets its best fixed decision, exactly; each switch
        moves to where the losses of the two decisions beside it are least.
     3. The best of all numbers of segments up to ``segments`` is kept, so that more segments never
@@ -67,9 +67,7 @@ def best_piecewise(stream: Stream, domain: Domain, segments: int) -> Array:
         nodes = np.unique(np.linspace(0, horizon, min(horizon, NODES) + 1).astype(int))
         plans = _plan(_costs(surrogate, nodes, domain), min(segments, PLANNED, len(nodes) - 1))
         for plan in plans[1:]:
-            guesses = [[int(nodes[i]) for i in plan]]
-            if not surrogate.faithful:
-                guesses.append(pieces.split(best, len(best), surrogate))
+            guesses = [int(nodes[i]) for i in plan], pieces.split(best, len(best), surrogate)
             for cuts in map(pieces.polish, guesses):
                 if (loss := pieces.loss(cuts)) < least:
                     best, least = cuts, loss
@@ -93,7 +91,7 @@ class _Pieces:
     def solve(self, a: int, b: int) -> tuple[Array, float]:
         if (a, b) not in self.known:
             part = _part(self.stream, a, b)
-            x = best_fixed(part, self.domain)
+            x = nearly_best(part, self.domain)[0]
             self.known[a, b] = x, float(part.values(x).sum())
         return self.known[a, b]
 
@@ -200,8 +198,6 @@ class _Surrogate:
     y: Array
     inside: bool
     """Whether x is a decision, so that the domain means something for it."""
-    faithful: bool
-    """Whether it is the loss itself, up to a constant."""
 
 
 def _surrogate(stream: Stream, domain: Domain, fixed: Array) -> _Surrogate:
@@ -213,26 +209,25 @@ def _surrogate(stream: Stream, domain: Domain, fixed: Array) -> _Surrogate:
     at the best fixed decision, whose centre is that far down the gradient.
     """
     if isinstance(stream, QuadraticStream):
-        return _Surrogate(None, stream.centers, True, True)
+        return _Surrogate(None, stream.centers, True)
     if not isinstance(stream, LinearStream):
         down = [-stream.gradient(t, fixed) for t in range(len(stream))]
-        return _Surrogate(None, np.stack(down), False, False)
-    y, loss, faithful = stream.targets, stream.loss, isinstance(stream.loss, Squared)
+        return _Surrogate(None, np.stack(down), False)
+    y, loss = stream.targets, stream.loss
     if isinstance(loss, Logistic):
         p = stream.predictions(fixed)
         y = p - loss.slope(y, p) / loss.smoothness
     elif not isinstance(loss, Squared):
         slack = loss.delta if isinstance(loss, Huber) else 0.0
         low, high = stream.extent(domain)
-        faithful = bool((np.maximum(high - y, y - low) <= slack).all())
         y = best_predictions(loss, y, low - slack, high + slack)
     if stream.dim <= SURROGATE_DIM:
         dense = stream.features.toarray() if stream.sparse else stream.features
-        return _Surrogate(np.asarray(dense, dtype=np.float64), y, True, faithful)
+        return _Surrogate(np.asarray(dense, dtype=np.float64), y, True)
     # The directions in which long rows vary most: one step of subspace iteration.
     guess = np.random.default_rng(0).standard_normal((stream.dim, SURROGATE_DIM))
     basis = np.linalg.qr(np.asarray(stream.features.T @ (stream.features @ guess)))[0]
-    return _Surrogate(np.asarray(stream.features @ basis, dtype=np.float64), y, False, False)
+    return _Surrogate(np.asarray(stream.features @ basis, dtype=np.float64), y, False)
 
 
 def _costs(surrogate: _Surrogate, nodes: Array, domain: Domain) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +69,7 @@ class FileStream:
         if batch_rows < 1:
             raise ValueError(f"batch_rows must be at least 1, not {batch_rows!r}.")
         self.batch_rows = int(batch_rows)
-        self._dataset = _open(self.path)
+        self._dataset, self._kind = _open(self.path)
         columns = list(self._dataset.schema.names)
         wanted = [c for c in columns if c != target] if features is None else list(features)
         for name in (target, *wanted):
@@ -94,29 +95,46 @@ class FileStream:
 
     def batches(self) -> Iterator[tuple[int, LinearStream]]:
         """Yield (first round, rows as a LinearStream), checked, in the file's order."""
-        scanner = self._dataset.scanner(
-            columns=[*self.names, self.target],
-            batch_size=self.batch_rows,
-            batch_readahead=2,
-            fragment_readahead=1,
-        )
         origin = 0
-        batches = scanner.to_batches()
-        while True:
-            try:
-                batch = next(batches)
-            except StopIteration:
-                break
-            except Exception as error:  # pyarrow: a cell of another type than the column's
-                raise ValueError(f"{self.path}, after row {origin}: {error}") from None
-            if not batch.num_rows:
-                continue
+        for batch in _ahead(self._scan()):
             rows = np.empty((batch.num_rows, self.dim))
             for j, name in enumerate(self.names):
                 rows[:, j] = self._numbers(batch, name, origin)
             targets = self._numbers(batch, self.target, origin)
             yield origin, LinearStream(rows, targets, self.loss)
             origin += batch.num_rows
+
+    def _scan(self) -> Iterator[pa.RecordBatch]:
+        """Yield the file's batches, naming the row at which one cannot be read."""
+        read = 0
+        batches = self._parquet() if self._kind == "parquet" else self._scanner()
+        while True:
+            try:
+                batch = next(batches)
+            except StopIteration:
+                return
+            except Exception as error:  # pyarrow: a cell of another type than the column's
+                raise ValueError(f"{self.path}, after row {read}: {error}") from None
+            read += batch.num_rows
+            if batch.num_rows:
+                yield batch
+
+    def _parquet(self) -> Iterator[pa.RecordBatch]:
+        """Read row group by row group: the scanner would fetch whole files ahead of time."""
+        import pyarrow.parquet as pq
+
+        for name in self._dataset.files:
+            with pq.ParquetFile(name, pre_buffer=False) as file:
+                yield from file.iter_batches(self.batch_rows, columns=[*self.names, self.target])
+
+    def _scanner(self) -> Iterator[pa.RecordBatch]:
+        scanner = self._dataset.scanner(
+            columns=[*self.names, self.target],
+            batch_size=self.batch_rows,
+            batch_readahead=2,
+            fragment_readahead=1,
+        )
+        return iter(scanner.to_batches())
 
     def _numbers(self, batch: pa.RecordBatch, name: str, origin: int) -> Array:
         import pyarrow as pa
@@ -207,7 +225,16 @@ _WHOLE = (
 )
 
 
-def _open(path: Path) -> ds.Dataset:
+def _ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the same batches, reading the next one while the last one is learned."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = reader.submit(next, batches, None)
+            yield batch
+
+
+def _open(path: Path) -> tuple[ds.Dataset, str]:
     try:
         import pyarrow.dataset as ds
     except ImportError:
@@ -231,6 +258,6 @@ def _open(path: Path) -> ds.Dataset:
         separator = "\t" if sample.suffix.lower() == ".tsv" else ","
         reader = ds.CsvFileFormat(parse_options=csv.ParseOptions(delimiter=separator))
     try:
-        return ds.dataset(str(path), format=reader)
+        return ds.dataset(str(path), format=reader), kind
     except Exception as error:
         raise ValueError(f"{path} cannot be read as {kind}: {error}") from None

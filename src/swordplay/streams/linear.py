@@ -139,7 +139,9 @@ class LinearStream:
             # A dense copy of the rows would defeat their purpose; the enclosing ball does not.
             middle, reach = self.features @ domain.center, float(domain.radius) * self.norms()
         else:
-            middle, reach = self.features @ domain.center, domain.diameter * self.norms()
+            with np.errstate(invalid="ignore"):  # an empty row, and a domain without end
+                reach = np.nan_to_num(domain.diameter * self.norms(), nan=0.0, posinf=np.inf)
+            middle = self.features @ domain.center
         return np.asarray(middle - reach), np.asarray(middle + reach)
 
     def blocks(self, compact: bool) -> Iterator[tuple[int, tuple[Array, ...], Array]]:

@@ -1,0 +1,211 @@
+"""A file of the user's: what is read, and the constants that a first pass finds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.ipc
+import pyarrow.parquet
+
+from swordplay import regret
+from swordplay._types import Array
+from swordplay.assumptions import Assumptions
+from swordplay.domains import Ball
+from swordplay.experiments.games import Game
+from swordplay.losses import Absolute, Huber, Logistic, Loss, Pinball, Squared
+from swordplay.streams import LinearStream
+
+TASKS = ("regression", "classification")
+LOSSES = {"huber": Huber(2.0), "squared": Squared(), "absolute": Absolute(), "logistic": Logistic()}
+READERS = {
+    ".csv": pyarrow.csv.read_csv,
+    ".tsv": lambda path: pyarrow.csv.read_csv(
+        path, parse_options=pyarrow.csv.ParseOptions(delimiter="\t")
+    ),
+    ".parquet": pyarrow.parquet.read_table,
+    ".arrow": lambda path: _arrow(path),
+    ".feather": lambda path: _arrow(path),
+}
+
+
+@dataclass(frozen=True)
+class UserData:
+    """A file, made ready: columns of mean 0 and deviation 1 and a constant one, rows in order."""
+
+    path: Path
+    target: str
+    task: str
+    names: tuple[str, ...]
+    left_out: tuple[str, ...]
+    """Columns that are not numbers, or always the same."""
+    game: Game
+    scale: float
+    """What one unit of the stream's target is in the file's units."""
+    constants: dict[str, Any]
+
+
+def load(
+    path: Path,
+    target: str,
+    *,
+    features: Sequence[str] = (),
+    task: str = "",
+    loss: str = "",
+    radius: float | None = None,
+    lipschitz: float | None = None,
+    smoothness: float | None = None,
+    limit: int | None = None,
+) -> UserData:
+    """Read a file and find the constants of its game, in a first pass over all rows.
+
+    Features are brought to mean 0 and deviation 1, and a column of ones is added; so is the target
+    of a regression. The radius of the ball of decisions is, unless given, 1.5 times the length of
+    the best fixed decision in hindsight (at least 1); G and L are the worst case on that ball.
+
+    Args:
+        path: a CSV, TSV, Parquet or Arrow file, oldest row first.
+        target: the column to predict.
+        features: the columns to predict from; default every other column of numbers.
+        task: "regression" or "classification"; default: classification for two values.
+        loss: a name in ``LOSSES``; default huber (delta = 2) or logistic.
+        radius: of the ball of decisions, D/2.
+        lipschitz: G.
+        smoothness: L.
+        limit: rows to use, from the first.
+    """
+    table = _read(path)
+    columns = table.column_names
+    for name in (target, *features):
+        if name not in columns:
+            raise ValueError(f"{path} has no column {name!r}; it has {', '.join(columns)}.")
+    table = table.slice(0, limit)
+    if table.num_rows < 2:
+        raise ValueError(f"{path} has {table.num_rows} rows; a stream needs at least 2.")
+    values, task = _target(table[target], target, task)
+    wanted = list(features) or [name for name in columns if name != target]
+    used, left_out, rows = [], [], []
+    for name in wanted:
+        column = _numbers(table[name], name) if _is_number(table[name].type) else None
+        if column is None and features:
+            raise ValueError(f"Column {name!r} holds {table[name].type}, not numbers: encode it.")
+        if column is None or column.std() == 0:
+            left_out.append(name)
+            continue
+        used.append(name)
+        rows.append((column - column.mean()) / column.std())
+    if not used:
+        raise ValueError(f"{path} has no column of numbers beside the target {target!r}.")
+    design = np.column_stack([*rows, np.ones(len(values))])
+
+    chosen = _loss(loss, task)
+    middle, scale = 0.0, 1.0
+    if task == "regression":
+        middle, scale = float(values.mean()), float(values.std()) or 1.0
+    stream = LinearStream(design, (values - middle) / scale, chosen)
+    if radius is None:
+        best = regret.best_fixed(stream, Ball(stream.dim, 10.0))
+        radius = max(1.0, float(f"{1.5 * np.linalg.norm(best):.2g}"))
+    domain = Ball(stream.dim, radius)
+    seen = stream.assumptions(domain)
+    facts = Assumptions(lipschitz or seen.lipschitz, smoothness or seen.smoothness, len(stream))
+    return UserData(
+        path=path,
+        target=target,
+        task=task,
+        names=tuple(used),
+        left_out=tuple(left_out),
+        game=Game(stream, domain, facts),
+        scale=scale,
+        constants={
+            "loss": repr(chosen),
+            "D": domain.diameter,
+            "G": facts.lipschitz,
+            "L": facts.smoothness,
+            "T": facts.horizon,
+            "features": used,
+            "left out": left_out,
+            "target mean": middle,
+            "target scale": scale,
+        },
+    )
+
+
+# ---------------------------------------------------------------------- reading
+
+
+def _arrow(path: Path) -> Any:
+    with pa.memory_map(str(path)) as source:
+        try:
+            return pyarrow.ipc.open_file(source).read_all()
+        except pa.ArrowInvalid:
+            source.seek(0)
+            return pyarrow.ipc.open_stream(source).read_all()
+
+
+def _read(path: Path) -> Any:
+    reader: Any = READERS.get(path.suffix.lower())
+    if reader is None:
+        raise ValueError(f"{path}: the ending must be one of {', '.join(READERS)}.")
+    if not path.is_file():
+        raise ValueError(f"There is no file {path}.")
+    try:
+        return reader(path)
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+
+
+def _is_number(kind: Any) -> bool:
+    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+    return any(is_one(kind) for is_one in kinds)
+
+
+def _numbers(column: Any, name: str) -> Array:
+    if column.null_count:
+        row = pc.index(pc.is_null(column), True).as_py()
+        raise ValueError(
+            f"Column {name!r} is empty in row {row}: fill it, or leave the column out."
+        )
+    numbers = np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
+    if not np.isfinite(numbers).all():
+        row = int(np.flatnonzero(~np.isfinite(numbers))[0])
+        raise ValueError(f"Column {name!r} holds {numbers[row]} in row {row}.")
+    return numbers
+
+
+def _target(column: Any, name: str, task: str) -> tuple[Array, str]:
+    """Return the target and the task; classes become -1 and +1, in alphabetical order."""
+    if task and task not in TASKS:
+        raise ValueError(f"task must be {' or '.join(TASKS)}, not {task!r}.")
+    if column.null_count:
+        raise ValueError(f"The target {name!r} is empty in {column.null_count} rows.")
+    few = [] if task == "regression" else sorted(column.unique().to_pylist()[:3], key=str)
+    if not task:
+        task = "classification" if len(few) == 2 else "regression"
+    if task == "regression":
+        if not _is_number(column.type):
+            raise ValueError(
+                f"The target {name!r} holds {column.type}, not numbers, and more than two classes."
+            )
+        return _numbers(column, name), task
+    if len(few) != 2:
+        raise ValueError(
+            f"Classification needs two classes; the target {name!r} has more or fewer."
+        )
+    positive = pc.equal(column, pa.scalar(few[1], column.type)).to_numpy()
+    return np.where(positive, 1.0, -1.0), task
+
+
+def _loss(name: str, task: str) -> Loss:
+    name = name or ("logistic" if task == "classification" else "huber")
+    if name.startswith("pinball:"):
+        return Pinball(float(name.split(":", 1)[1]))
+    if name not in LOSSES:
+        raise ValueError(f"loss must be one of {', '.join(LOSSES)}, pinball:0.9, not {name!r}.")
+    return LOSSES[name]
