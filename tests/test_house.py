@@ -72,8 +72,8 @@ def test_only_the_kernels_import_numba():
 def test_kernels_are_plain_functions_at_the_level_of_their_module():
     # Closures over jitted functions, or jitted functions handed around, miss Numba's cache.
     for path in (ROOT / "kernels").glob("*.py"):
-        if path.name == "compiled.py":
-            continue
+        if path.name in ("compiled.py", "pool_compile.py"):
+            continue  # how kernels are compiled: no kernels themselves
         tree = ast.parse(path.read_text())
         for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
             inner = [n for n in ast.walk(function) if isinstance(n, ast.FunctionDef | ast.Lambda)]

@@ -63,7 +63,7 @@ class Certificate:
 
 
 def certify(learner: Ensemble, run: Run, stream: Stream, comparators: ArrayLike) -> Certificate:
-    r"""Evaluate the theorem that fits ``learner`` on a run that began with the learner's first round.
+    r"""Evaluate the theorem that fits ``learner`` on a run from its first round.
 
     For every base learner i of an ensemble (Eq. (50) and its counterpart in appendix B),
 
@@ -207,7 +207,7 @@ def _theorem_1(
 
 
 def lemma_1(step: float, G: float, V: float, D: float, P: float) -> float:
-    r"""Return :math:`\eta(G^2 + 2V_T) + (D^2 + 2DP_T)/(2\eta)`, OEGD with eta <= 1/(4L), Eq. (9)."""
+    r"""Return :math:`\eta(G^2 + 2V_T) + (D^2 + 2DP_T)/(2\eta)`, OEGD, eta <= 1/(4L), Eq. (9)."""
     return step * (G**2 + 2 * V) + (D**2 + 2 * D * P) / (2 * step)
 
 
@@ -226,7 +226,7 @@ def theorem_2(experts: int, G: float, L: float, V: float, D: float) -> float:
 
 
 def theorem_3(experts: int, G: float, L: float, V: float, D: float, P: float) -> float:
-    r"""Return Theorem 2 plus :math:`2\sqrt{(G^2 + 2V_T)(D^2 + 2DP_T)} + 8L(D^2 + 2DP_T)`, Eq. (41)."""
+    r"""Return Theorem 2 plus :math:`2\sqrt{(G^2+2V_T)(D^2+2DP_T)} + 8L(D^2+2DP_T)`, Eq. (41)."""
     spread = D**2 + 2 * D * P
     base = 2 * math.sqrt((G**2 + 2 * V) * spread) + 8 * L * spread
     return theorem_2(experts, G, L, V, D) + base

@@ -87,8 +87,8 @@ class Ensemble(Learner):
     def rate(self, horizon: int, experts: int) -> MetaRate:
         """Return the meta learner's rate; a single base learner needs none."""
         raise TypeError(
-            f"{type(self).__name__} has {experts} base learners and no rule for its meta rate: give "
-            "meta_rate=, or define rate() in your class."
+            f"{type(self).__name__} has {experts} base learners and no rule for its meta rate: "
+            "give meta_rate=, or define rate() in your class."
         )
 
     def correction(self) -> Correction:
@@ -349,8 +349,8 @@ class Ensemble(Learner):
         """Return x_t, the same until ``learn`` is called.
 
         Args:
-            hint: M_t, a guess of grad f_t(x_t), for a learner whose hint is GIVEN; the last gradient
-                where none is given.
+            hint: M_t, a guess of grad f_t(x_t), for a learner whose hint is GIVEN; the last
+                gradient where none is given.
         """
         if hint is not None:
             if self.hint != GIVEN:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -161,7 +161,7 @@ def _play_compiled(
 ) -> None:
     compact = learner._layout.compact
     for origin, rows, targets in stream.blocks(compact):
-        kernel: Callable[..., int]
+        kernel: Any
         if len(rows) > 1:
             kernel, chunk = sparse.play_sparse, max(CHUNK, sparse.REFRESH * stream.dim)
             rows = (*rows, _aligned(learner._layout.count * stream.dim))

@@ -38,7 +38,8 @@ class Ader(Ensemble):
         L. Zhang, S. Lu and Z.-H. Zhou, Adaptive online learning in dynamic environments, 2018.
 
     >>> import swordplay as sp
-    >>> learner = sp.Ader(sp.Ball(dim=2), sp.Assumptions(lipschitz=1.0, horizon=100), surrogate=True)
+    >>> facts = sp.Assumptions(lipschitz=1.0, horizon=100)
+    >>> learner = sp.Ader(sp.Ball(dim=2), facts, surrogate=True)
     >>> learner.step_sizes.round(3), learner.weights.round(3)
     (array([0.374, 0.748, 1.497, 2.993]), array([0.625, 0.208, 0.104, 0.062]))
     """

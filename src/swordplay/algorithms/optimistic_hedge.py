@@ -14,7 +14,7 @@ from swordplay.learning_rates import MetaRate
 
 
 class OptimisticHedge(Ensemble):
-    r"""Weights over experts, :math:`p_{t+1,i} \propto e^{-\epsilon_t(\sum_s \ell_{s,i} + m_{t+1,i})}`.
+    r"""Weights over experts, p_{t+1,i} ~ exp(-eps_t (sum_s l_{s,i} + m_{t+1,i})).
 
     It is the ensemble whose base learners stand still, each on a corner of the simplex, so
     ``decide()`` returns p_t, ``decide(hint=m_t)`` takes the optimism and ``learn(losses)`` the loss

@@ -34,7 +34,7 @@ class Sword(Ensemble):
     >>> for _ in range(100):
     ...     learner.learn(lambda x: x - 0.5)
     >>> learner.gradient_queries // 100 - len(learner.step_sizes), learner.decide().round(3)
-    (2, array([0.495]))
+    (2, array([0.4]))
     """
 
     own = True

@@ -39,7 +39,7 @@ class SwordOptimism(Ensemble):
     >>> facts = sp.Assumptions(lipschitz=1.0, smoothness=1.0, horizon=10_000)
     >>> learner = sp.SwordOptimism(sp.Ball(dim=2), facts)
     >>> learner.decide(hint=[0.0, 1.0]).round(4)
-    array([ 0.    , -0.0558])
+    array([ 0.    , -0.0574])
     """
 
     hint = GIVEN

@@ -35,7 +35,7 @@ class SwordPP(Ensemble):
     array([0.0071, 0.0141, 0.0283, 0.0566, 0.1131, 0.125 ])
     >>> learner.learn([1.0, 0.0])
     >>> learner.decide().round(4)
-    array([-0.1118,  0.    ])
+    array([-0.1149,  0.    ])
     """
 
     hint = LAST_GRADIENT  # M_t = grad f_{t-1}(x_{t-1}), for both layers, Eqs. (20) and (23)

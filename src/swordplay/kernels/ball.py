@@ -47,8 +47,7 @@ from swordplay.state import (
 TILE = 256  # coordinates that stay in the cache while all base learners pass over them
 
 
-# Rows of the table: one float a base learner. (One array in place of ten: every array that is handed
-# on costs two atomic additions a round.)
+# Rows of the table: one float a base learner.
 LOG_PRIOR, TOTALS, WEIGHTS, MOVED, TRAVEL = range(5)
 SQUARES = 5  # |y_i|^2
 SHRINKS = 6  # r_i

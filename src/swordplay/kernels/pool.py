@@ -80,12 +80,16 @@ def tell(learner, cfg, target, weight, work, answer):
         gauge(learner, cfg)
         learner[H_ROUND] = rounds + 1.0
         return
-    column = int(cfg[O_TARGET])
     target = min(max(target, -HUGE), HUGE)
-    y = _enter_frame(learner, cfg, target, answer)
-    seen = target
-    if learner[H_PARAM] < 0.0:  # a wild target was moved
-        learner[H_PARAM] = -learner[H_PARAM]
+    column = int(cfg[O_TARGET])
+    centre, scale = _frame(learner, cfg, target)
+    y = (target - centre) / scale
+    if rounds >= 10.0:
+        spread = max(learner[H_SQUARES], learner[column + F_VAR] / (scale * scale))
+        width = WILD * math.sqrt(spread)
+        if width > 0.0 and abs(y - answer) > width:
+            y = answer + math.copysign(width, y - answer)
+            target = centre + scale * y
     if rounds > 0.0:
         learn_mixture_of_values(learner, cfg, y, weight, answer, work)
     learn_first_order(learner, cfg, y, weight, work)
@@ -96,9 +100,110 @@ def tell(learner, cfg, target, weight, work, answer):
     learner[H_HIGH] = max(learner[H_HIGH], y) if rounds > 0.0 else y
     gauge(learner, cfg)
     columns = learner[column : column + FIELDS]
-    verdict = pool_frames.observe(columns, 1, 0, seen, rounds, cfg, TARGET_SLIVER)
+    verdict = pool_frames.observe(columns, 1, 0, target, rounds, cfg, TARGET_SLIVER)
     if verdict == pool_frames.OUTLIVED:
-        pool_reframe.forget(learner, cfg, seen)
+        pool_reframe.forget(learner, cfg, target)
     if verdict != pool_frames.STAYS:
         pool_reframe.move_target(learner, cfg)
     learner[H_ROUND] = rounds + 1.0
+
+
+@exact
+def _frame(learner, cfg, target):
+    """Return the target's frame, made of the first two different targets if there is none."""
+    column = int(cfg[O_TARGET])
+    if learner[H_ROUND] == 0.0:
+        learner[column + F_CENTRE] = target
+    centre = learner[column + F_CENTRE]
+    scale = learner[column + F_SCALE]
+    if scale == 0.0:
+        scale = abs(target - centre)  # nothing but zeros was learned so far: any scale is exact
+        if scale == 0.0:
+            scale = 1.0
+        else:
+            learner[column + F_SCALE] = scale
+            learner[column + F_INVERSE] = 1.0 / scale
+    param = cfg[C_PARAM]
+    learner[H_PARAM] = param / scale if cfg[C_LOSS] == HUBER else param
+    return centre, scale
+
+
+@exact
+def report(learner, cfg, answer, out, m, outputs):
+    """Write the answer in the target's units to out[m], its running error to out[outputs + m]."""
+    if cfg[C_LOSS] == LOGISTIC:
+        out[m] = answer
+        out[outputs + m] = 0.0
+        return
+    column = int(cfg[O_TARGET])
+    scale = learner[column + F_SCALE]
+    if scale == 0.0:
+        scale = 1.0
+    out[m] = learner[column + F_CENTRE] + scale * answer
+    out[outputs + m] = scale * math.sqrt(learner[H_SQUARES])
+
+
+@exact
+def learn_row(row, cfg, x, targets, weight, work, out):
+    """Predict, then learn, one row; ``out`` takes the predictions and errors of all learners.
+
+    A row of weight 0 is predicted only. A target of NaN is not learned.
+    """
+    frames = int(cfg[C_FRAMES])
+    size = int(cfg[C_LEARNER])
+    outputs = (row.shape[0] - frames) // size
+    pool_frames.views(row[0:frames], cfg, x, work)
+    for m in range(outputs):
+        learner = row[frames + m * size : frames + (m + 1) * size]
+        answer = ask(learner, cfg, work)
+        report(learner, cfg, answer, out, m, outputs)
+        if weight > 0.0 and targets[m] == targets[m]:
+            tell(learner, cfg, targets[m], weight, work, answer)
+    if not weight > 0.0:
+        return
+    d = int(cfg[C_DIM])
+    columns = row[FRAMES_HEAD:frames]
+    for j in range(d):
+        verdict = pool_frames.observe(columns, d, j, x[j], row[0], cfg, FEATURE_SLIVER)
+        if verdict != pool_frames.STAYS:
+            pool_reframe.move_feature(row, cfg, j)
+    row[0] += 1.0
+
+
+@exact
+def predict_row(row, cfg, x, work, out):
+    """Predict one row; ``row`` is not changed."""
+    frames = int(cfg[C_FRAMES])
+    size = int(cfg[C_LEARNER])
+    outputs = (row.shape[0] - frames) // size
+    pool_frames.views(row[0:frames], cfg, x, work)
+    for m in range(outputs):
+        learner = row[frames + m * size : frames + (m + 1) * size]
+        report(learner, cfg, ask(learner, cfg, work), out, m, outputs)
+
+
+@exact_entry
+def learn(row, cfg, X, Y, weights, out):
+    """One prequential pass: out[t] holds what was known before Y[t] was seen.
+
+    Args:
+        row: the state, changed in place.
+        cfg: the config.
+        X: (n, d) features, NaN where missing.
+        Y: (n, M) targets; in {0, 1} for log loss.
+        weights: (n,), or (0,) where all are 1.
+        out: (n, 2 M): predictions, then running root mean squared errors.
+    """
+    work = np.zeros(int(cfg[WORK]))
+    weighted = weights.shape[0] > 0
+    for t in range(X.shape[0]):
+        weight = weights[t] if weighted else 1.0
+        learn_row(row, cfg, X[t], Y[t], weight, work, out[t])
+
+
+@exact_entry
+def predict(row, cfg, X, out):
+    """Write to ``out`` what ``learn`` would, without learning."""
+    work = np.zeros(int(cfg[WORK]))
+    for t in range(X.shape[0]):
+        predict_row(row, cfg, X[t], work, out[t])

@@ -254,6 +254,16 @@ def _learn_top(learner, cfg, y, weight, width, work):
 
 
 @exact
+def gentle_exp(x):
+    """exp(x): on [-1/2, 0], which squared loss never leaves here, by Taylor to 3e-10."""
+    if x <= -0.5:
+        return math.exp(x)
+    y = 1.0 / 5040.0 + x * (1.0 / 40320.0 + x * (1.0 / 362880.0))
+    y = 1.0 / 24.0 + x * (1.0 / 120.0 + x * (1.0 / 720.0 + x * y))
+    return 1.0 + x * (1.0 + x * (0.5 + x * (1.0 / 6.0 + x * y)))
+
+
+@exact
 def _learn_hedges(learner, cfg, fast, safe, least, work):
     """Hedges at rates fast, 4 fast and 16 fast (powers of one exponential), and safe."""
     N = int(cfg[C_EXPERTS])
@@ -267,14 +277,7 @@ def _learn_hedges(learner, cfg, fast, safe, least, work):
         w = math.exp(max(-fast * loss, -40.0))  # keeps w^16 out of the subnormal numbers
         w4 = w * w
         w4 = w4 * w4
-        x = -safe * loss
-        # exp on [-1/2, 0] to 3e-10 (squared loss never leaves it); the library's beyond
-        if x > -0.5:
-            slow = 1.0 + x / 9.0
-            for k in range(8, 0, -1):
-                slow = 1.0 + x / k * slow
-        else:
-            slow = math.exp(x)
+        slow = gentle_exp(-safe * loss)
         o = hedge + 4 * i
         w0 = learner[o] * w
         w1 = learner[o + 1] * w4

@@ -85,7 +85,7 @@ class QuadraticStream:
 
     >>> stream = QuadraticStream([[1.0, 0.0], [0.0, 1.0]])
     >>> stream.value(0, np.zeros(2)), stream.gradient(0, np.zeros(2))
-    (1.0, array([-2., -0.]))
+    (1.0, array([-2.,  0.]))
     """
 
     def __init__(self, centers: ArrayLike, scale: float = 1.0) -> None:

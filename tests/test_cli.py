@@ -1,0 +1,259 @@
+"""The command line, as people and scripts use it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from swordplay import __version__
+from swordplay.cli import app
+
+COMMAND = [sys.executable, "-c", "from swordplay.cli import main; main()"]
+REPRODUCE = ["reproduce", "--quick", "--offline"]
+runner = CliRunner()
+
+
+def call(*arguments):
+    return runner.invoke(app, [str(argument) for argument in arguments], prog_name="swordplay")
+
+
+@pytest.fixture
+def csv(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(500, 2))
+    y = x @ [1.0, -2.0] + np.repeat([0.0, 3.0], 250)
+    path = tmp_path / "mine.csv"
+    lines = [f"{a},{b},{c}" for (a, b), c in zip(x, y, strict=True)]
+    path.write_text("a,b,y\n" + "\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A small reproduction that several tests look at."""
+    out = tmp_path_factory.mktemp("cli") / "out"
+    done = call(*REPRODUCE, "--only", "figure-1a", "--only", "weights", "--out", out)
+    assert done.exit_code == 0, done.output
+    return out, done
+
+
+def test_version():
+    assert call("--version").output == f"swordplay {__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["reproduce", "run", "bench"])
+def test_help_teaches_by_example(command):
+    told = call(command, "--help").output
+    assert "Examples:" in told
+    assert f"swordplay {command}" in told
+    assert "Exit codes" in told
+
+
+def test_without_the_extra_it_says_what_to_install():
+    for missing in ("rich", "typer"):
+        script = f"import sys; sys.modules[{missing!r}] = None; import swordplay.cli"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        assert done.returncode == 2
+        assert done.stderr == (
+            'The swordplay command needs its extra: pip install "swordplay[app]"\n'
+        )
+
+
+def test_help_is_quick_to_come():
+    """Nothing heavy is imported before a command needs it."""
+    script = (
+        "import sys, swordplay.cli; "
+        "print([m for m in ('matplotlib', 'plotly', 'pyarrow') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
+
+
+# ---------------------------------------------------------------------- reproduce
+
+
+def test_reproduce_leaves_everything_that_it_promises(folder):
+    out, done = folder
+    assert "Report:" in done.stdout
+    assert "Figures 1(b) and 2(b) are left out" in done.stderr
+    for name in ("report.html", "manifest.json", "plan.json", "tables/figure-1a.summary.parquet"):
+        assert (out / name).exists()
+    kinds = {path.suffix for path in (out / "figures").iterdir()}
+    assert kinds == {".pdf", ".png", ".csv"}
+    told = json.loads((out / "manifest.json").read_text())
+    assert told["settings"]["seeds"] == [0, 1]
+    assert "figure-1a" in told["constants"]
+    assert any("1(b)" in note for note in told["notes"])
+
+
+def test_reproduce_does_not_overwrite(folder):
+    out, _ = folder
+    before = (out / "manifest.json").read_bytes()
+    again = call(*REPRODUCE, "--only", "figure-1a", "--out", out)
+    assert again.exit_code == 2
+    assert "--resume" in again.stderr
+    other = call(*REPRODUCE, "--only", "weights", "--out", out, "--resume")
+    assert other.exit_code == 2
+    assert "other settings" in other.stderr
+    assert (out / "manifest.json").read_bytes() == before
+
+
+def test_json_is_json_and_nothing_else(tmp_path):
+    done = call(*REPRODUCE, "--only", "figure-1a", "--out", tmp_path / "out", "--json")
+    told = json.loads(done.stdout)
+    assert {row["learner"] for row in told["overview"]} == {"OGD", "Ader++", "Sword", "Sword++"}
+    assert len(told["summaries"]["figure-1a"]) == 2 * 2 * 4
+    assert all(finding["as_expected"] for finding in told["findings"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["reproduce", "--offline", "--only", "figure-9"], "No experiment is called"),
+        (["reproduce", "--offline", "--also", "Adam"], "No learner is called"),
+        (["reproduce", "--offline", "--only", "figure-1b"], "Nothing is left to run"),
+        (["reproduce", "--sru", "/nowhere.csv"], "cannot be read"),
+        (["reproduce", "--seeds", "0"], "Invalid value"),
+        (["run", "/nowhere.csv", "--target", "y"], "There is no file"),
+        (["datasets", "describe", "iris"], "No data set is called"),
+        (["bench", "-l", "Adam"], "No learner is called"),
+        (["dance"], "No such command"),
+    ],
+)
+def test_wrong_use_is_said_in_words(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    done = call(*arguments)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
+    command = [*COMMAND, "reproduce", "--offline", "--only", "lower-bound", "--seeds", "40"]
+    with subprocess.Popen(
+        [*command, "--out", "out"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    ) as process:
+        parts, end = tmp_path / "out" / "parts", time.monotonic() + 120
+        while not list(parts.glob("*/*[0-9]")) and time.monotonic() < end:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        told = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, told
+    done, of = map(int, re.search(r"Stopped: (\d+) of (\d+) parts", told).groups())
+    assert 0 < done < of == 40 * 11
+    assert "swordplay reproduce --offline --only lower-bound --seeds 40 --out out --resume" in told
+    assert "Traceback" not in told
+
+
+# ---------------------------------------------------------------------- run
+
+
+def test_run_on_a_file(csv, tmp_path):
+    out = tmp_path / "out"
+    done = call("run", csv, "--target", "y", "--out", out, "-l", "OGD", "-l", "Sword++", "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    learners = {row["learner"] for row in told["overview"]}
+    assert learners == {"OGD", "Sword++", "last value", "running mean"}
+    constants = told["manifest"]["settings"]["constants"]
+    assert {"D", "G", "L", "T"} <= constants.keys()
+    page = (out / "report.html").read_text()
+    for section in ("losses", "frontier", "weights"):
+        assert f'id="{section}"' in page
+
+
+def test_run_with_given_constants_says_when_they_are_broken(csv, tmp_path):
+    done = call("run", csv, "--target", "y", "--lipschitz", "0.01", "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert "Assumptions that the runs broke: OGD: gradients up to" in done.stdout
+
+
+# ---------------------------------------------------------------------- datasets and bench
+
+
+def test_datasets_are_listed_and_described():
+    told = json.loads(call("datasets", "list", "--json").stdout)
+    names = [entry["name"] for entry in told]
+    assert {"abrupt-drift", "sulfur"} <= set(names)
+    for name in names:
+        assert name in call("datasets", "describe", name).stdout
+    assert "downloaded" in call("datasets", "list").stdout
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_made_datasets_are_written_and_can_be_run(tmp_path, ending):
+    path = tmp_path / f"drift.{ending}"
+    arguments = ["datasets", "fetch", "abrupt-drift", "--rounds", "300", "--out", path]
+    assert call(*arguments).stdout.strip() == str(path)
+    assert call(*arguments).exit_code == 2  # it exists now
+    assert call(*arguments, "--overwrite").exit_code == 0
+    done = call("run", path, "--target", "y", "-l", "Sword++", "--out", tmp_path / "out", "--json")
+    assert json.loads(done.stdout)["manifest"]["settings"]["constants"]["T"] == 300
+
+
+def test_fetching_without_a_network_fails_in_one_line(tmp_path, monkeypatch):
+    from swordplay.experiments import datasets
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(datasets.sulfur, "__defaults__", ("http://127.0.0.1:9", None, False))
+    done = call("datasets", "fetch", "sulfur")
+    assert done.exit_code == 1
+    assert done.stderr.count("\n") == 1
+    assert "OpenML could not be reached" in done.stderr
+
+
+def test_bench():
+    done = call("bench", "-l", "OGD", "-l", "Sword", "--dim", "3", "--rounds", "500", "--json")
+    rows = json.loads(done.stdout)
+    assert [(row["learner"], row["dim"]) for row in rows] == [("OGD", 3), ("Sword", 3)]
+    assert all(row["microseconds"] > 0 for row in rows)
+    assert "d = 3" in call("bench", "-l", "OGD", "--dim", "3", "--rounds", "500").stdout
+
+
+# ---------------------------------------------------------------------- who watches
+
+
+def in_a_terminal(arguments, cwd):
+    """Run the command with stderr and stdout on a terminal and return all it wrote."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    with subprocess.Popen(
+        [*COMMAND, *arguments], cwd=cwd, stdout=theirs, stderr=theirs, env=environment
+    ) as process:
+        os.close(theirs)
+        told, end = b"", time.monotonic() + 120
+        while time.monotonic() < end:
+            if select.select([ours], [], [], 1)[0]:
+                try:
+                    told += os.read(ours, 65536)
+                except OSError:  # the other end is closed
+                    break
+    os.close(ours)
+    assert process.returncode == 0
+    return told.decode(errors="replace")
+
+
+def test_progress_is_shown_on_a_terminal_and_nowhere_else(tmp_path):
+    arguments = ["bench", "-l", "Sword", "--rounds", "50000", "--dim", "20"]
+    told = in_a_terminal(arguments, tmp_path)
+    assert "rounds/s" in told
+    assert "left" in told
+    piped = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, cwd=tmp_path)
+    assert piped.stderr == ""
+    assert "\x1b" not in piped.stdout
+    assert not list(Path(tmp_path).iterdir())
