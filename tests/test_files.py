@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
 import pytest
 
 import swordplay as sp
-
-pa = pytest.importorskip("pyarrow")
-import pyarrow.csv  # noqa: E402
-import pyarrow.feather  # noqa: E402
-import pyarrow.parquet  # noqa: E402
 
 ROUNDS = 5000
 
@@ -113,7 +112,7 @@ class TestBadFiles:
     def test_unknown_ending(self, tmp_path):
         path = tmp_path / "rows.xyz"
         path.write_text("a,y\n1,2\n")
-        with pytest.raises(ValueError, match="known are .csv"):
+        with pytest.raises(ValueError, match=r"known are \.csv"):
             sp.FileStream(path, target="y")
 
     def test_garbage(self, tmp_path):

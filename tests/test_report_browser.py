@@ -1,4 +1,4 @@
-"""The report in a real browser: opens offline, draws, answers clicks, fits a phone and the night."""
+"""The report in a real browser: opens offline, draws, answers clicks, on a phone and at night."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ class SwordSmall(Ensemble):
     r"""Sword_small: base learners are OGD on f_t itself, under Hedge; no hints.
 
     Dynamic regret :math:`O(\sqrt{(1 + P_T + F_T)(1 + P_T)})` for losses that are never negative.
-    ``learn`` takes the function x -> grad f_t(x) and calls it N + 1 times: at every x_{t,i} and x_t.
+    ``learn`` takes the function x -> grad f_t(x) and calls it N + 1 times: at the x_{t,i} and x_t.
     The meta rate is min(1/(8 D^2 L), sqrt(ln N / (D^2 sum |grad f_s(x_s)|^2))): Theorem 9 with
     M_t = 0, and :math:`\|\nabla f\|^2 \le 4Lf` turns the sum into a small loss.
 

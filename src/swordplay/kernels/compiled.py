@@ -145,6 +145,6 @@ def _without_count(typing_context: Any, array: Any) -> Any:
 def _borrow(array: Any) -> Any:
     # Numba wants the same annotations on both.
     def borrowed(array: Any) -> Any:
-        return _without_count(array)
+        return _without_count(array)  # type: ignore[call-arg]  # Numba adds the first one
 
     return borrowed

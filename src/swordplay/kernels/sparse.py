@@ -4,9 +4,9 @@ A round costs N times the nonzeros of its row, not N d: anchors are kept as y_i 
 that a projection is one multiplication, and |y_i|^2 is kept by the algebra of ``advance``. Every
 REFRESH * d nonzeros both are computed anew, so that rounding does not build up.
 
-What is left is waiting for memory. The anchors lie feature by feature, so that a nonzero touches one
-place and not N; two rows are compared by merging their columns, not through an array of d; and the
-places of the next row are touched before they are needed.
+What is left is waiting for memory. The anchors lie feature by feature, so that a nonzero touches
+one place and not N; two rows are compared by merging their columns, not through an array of d; and
+the places of the next row are touched before they are needed.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ def write_hint(hint, values, columns, begin, end, slope):
 
 @part
 def merge(values, columns, begin, end, old_begin, old_end, shared):
-    """Compare two rows: note the places that share a column, and return their number, the inner
+    """Compare two rows, without branches that the processor would have to guess.
 
-    product of the rows and the sums of squares of what only the new and only the old row has. It
-    goes without branches that the processor would have to guess.
+    The entries that share a column are noted in pairs. Returned are their number, the inner product
+    of the rows, and the sums of squares of what only the new and only the old row has.
     """
     pairs = 0
     product = only_new = only_old = 0.0

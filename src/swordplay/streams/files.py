@@ -33,7 +33,7 @@ BATCH_ROWS = 1 << 16
 
 
 class FileStream:
-    """f_t from the rows of a file, read in batches in constant memory.
+    r"""f_t from the rows of a file, read in batches in constant memory.
 
     Rows come in the file's order. Only whole passes are possible: ``play`` makes one, the
     regret measures make one each, and a single f_t cannot be asked for.
@@ -47,7 +47,7 @@ class FileStream:
 
     >>> import pathlib, tempfile
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "two.csv"
-    >>> _ = file.write_text("a,b,y\\n1,0,1\\n0,2,1\\n")
+    >>> _ = file.write_text("a,b,y\n1,0,1\n0,2,1\n")
     >>> stream = FileStream(file, target="y")
     >>> len(stream), stream.names, stream.values([0.0, 1.0])
     (2, ('a', 'b'), array([0.5, 0.5]))
@@ -149,8 +149,8 @@ class FileStream:
         ):
             row, cell = self._first_text(column)
             raise ValueError(
-                f"{self.path}: column {name!r} holds {cell!r} in row {origin + row}, which is not a "
-                "number. Leave the column out with features=[...], or encode it."
+                f"{self.path}: column {name!r} holds {cell!r} in row {origin + row}, which is not "
+                "a number. Leave the column out with features=[...], or encode it."
             )
         if column.null_count:
             row = int(np.flatnonzero(pc.is_null(column).to_numpy(zero_copy_only=False))[0])

@@ -127,10 +127,11 @@ def instance_two(horizon: int) -> LinearStream:
 
 
 def rademacher(horizon: int, dim: int = 1, seed: int = 0, *, sigma: float = 1.0) -> QuadraticStream:
-    r"""Return the construction behind the lower bound: f_t(x) = |x - sigma e_t|^2, e_t random signs.
+    r"""Return the construction behind the lower bound, f_t(x) = |x - sigma e_t|^2.
 
-    F_T = 0 for the comparators sigma e_t, and no algorithm can follow them: the regret grows like
-    T while sqrt((1 + F_T)(1 + P_T)) grows like sqrt T. Play it on Ball(dim, sigma sqrt(dim)).
+    The e_t are random signs: F_T = 0 for the comparators sigma e_t, and no algorithm can follow
+    them: the regret grows like T while sqrt((1 + F_T)(1 + P_T)) grows like sqrt T. Play it on
+    Ball(dim, sigma sqrt(dim)).
     """
     horizon, dim = _whole("horizon", horizon), _whole("dim", dim)
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], (horizon, dim))
