@@ -72,10 +72,19 @@ class Labels:
         arrivals = list(firsts)
         start = 0
         for stop in [*cuts, len(labels)]:
+            # a label's first row is predicted before anybody knows of the label
+            unaware = self.predict_share(X[start : start + 1]) if start in cuts else None
             self.announce([a for a in arrivals if firsts[a] < stop])
             self._stretch(X, labels, weights, proba, start, stop)
+            if unaware is not None:
+                proba[start] = 0.0
+                proba[start, : unaware.shape[1]] = unaware
             start = stop
         return proba
+
+    def predict_share(self, X: Array) -> Array:
+        """Return probabilities; with one label known, of it and of anything else."""
+        return normalised(self.engine.predict(X)[:, : self.engine.outputs])
 
     def _stretch(
         self,
@@ -101,10 +110,9 @@ class Labels:
 
     def predict(self, X: Array) -> Array:
         """Return probabilities (n, classes), in the order of first appearance."""
-        share = normalised(self.engine.predict(X)[:, : self.engine.outputs])
         if len(self.known) == 1:
             return np.ones((len(X), 1))
-        return share
+        return self.predict_share(X)
 
 
 def normalised(out: Array) -> Array:

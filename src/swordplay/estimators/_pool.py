@@ -151,3 +151,12 @@ class Pool:
                 f"outputs needs {layout.frames + outputs * layout.learner}."
             )
         self.dim, self.layout, self.row = dim, layout, row
+
+    def __getstate__(self) -> dict[str, Any]:
+        # the layout is made again: its config must be the very array that kernels know
+        return {name: value for name, value in vars(self).items() if name != "layout"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.layout = pool_plan.layout(self.dim, self.plan)
+        self.row = np.array(self.row)  # never a read-only map of a file

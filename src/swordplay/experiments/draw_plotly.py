@@ -67,8 +67,13 @@ def _layout(chart: Chart) -> Any:
     )
 
 
-def _log(out: Any, axis: str) -> None:
-    out.update_layout({axis: {"type": "log", "exponentformat": "power"}})
+def _log(out: Any, axis: str, *values: Any) -> None:
+    """Make an axis logarithmic: labels at 1, 2, 5, or at powers of ten where it spans many."""
+    shown = np.concatenate([np.ravel(np.asarray(v, dtype=float)) for v in values if v is not None])
+    shown = shown[np.isfinite(shown) & (shown > 0)]
+    many = len(shown) > 0 and np.log10(shown.max() / shown.min()) > 2.5
+    dtick: Any = 1 if many else "D2"
+    out.update_layout({axis: {"type": "log", "exponentformat": "power", "dtick": dtick}})
 
 
 def _lines(out: Any, chart: Lines) -> None:
@@ -105,9 +110,9 @@ def _lines(out: Any, chart: Lines) -> None:
             f"{chart.y_label} %{{y:,.4g}}<extra></extra>",
         )
     if chart.x_log:
-        _log(out, "xaxis")
+        _log(out, "xaxis", *(s.x for s in chart.series))
     if chart.y_log:
-        _log(out, "yaxis")
+        _log(out, "yaxis", *(part for s in chart.series for part in (s.y, s.low, s.high)))
 
 
 def _color(s: Series, index: int) -> str:
@@ -132,7 +137,7 @@ def _boxes(out: Any, chart: Boxes) -> None:
         )
     out.update_layout(showlegend=True)
     if chart.y_log:
-        _log(out, "yaxis")
+        _log(out, "yaxis", *(values for _, values in chart.groups))
 
 
 def _bars(out: Any, chart: Bars) -> None:
@@ -146,7 +151,7 @@ def _bars(out: Any, chart: Bars) -> None:
         )
     out.update_layout(barmode="group", bargap=0.25)
     if chart.y_log:
-        _log(out, "yaxis")
+        _log(out, "yaxis", *(heights for _, heights, _ in chart.groups))
 
 
 def _heat_map(out: Any, chart: HeatMap) -> None:

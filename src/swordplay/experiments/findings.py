@@ -166,7 +166,8 @@ def weights(tables: Tables) -> list[Finding]:
         mean = np.exp(grid @ np.log(steps))
         late = mean[len(mean) // 2 :]
         top = int(grid[-1].argmax())
-        place = "the largest of its pool" if top == len(steps) - 1 else "inside its pool"
+        ends = {0: "the smallest of its pool", len(steps) - 1: "the largest of its pool"}
+        place = ends.get(top, "inside its pool")
         found.append(
             Finding(
                 f"{learner} ends with {grid[-1, top]:.0%} of its weight on the step "

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import swordplay
 from swordplay.experiments.datasets import digest
 from swordplay.experiments.experiment import Experiment
 
@@ -26,7 +29,19 @@ def versions() -> dict[str, str]:
             found[name] = version(name)
         except PackageNotFoundError:  # pragma: no cover - run from a bare source tree
             found[name] = "unknown"
+    found["source"] = _source()
     return found
+
+
+@cache
+def _source() -> str:
+    """Return a check sum of the code that numbers depend on, front ends left out."""
+    root = Path(swordplay.__file__).parent
+    folders = (".", "algorithms", "experiments", "kernels", "regret", "streams")
+    found = hashlib.sha256()
+    for path in (p for folder in folders for p in sorted((root / folder).glob("*.py"))):
+        found.update(path.name.encode() + path.read_bytes())
+    return found.hexdigest()[:16]
 
 
 def machine() -> dict[str, Any]:

@@ -88,7 +88,7 @@ def running_time(name: str, what: str, chunks: Table) -> list[Chart]:
         low, middle, high = np.cumsum(np.quantile(seconds, (0.25, 0.5, 0.75), axis=0), axis=1)
         asked = float(mine["gradients_per_round"][0])
         told = f"{asked:g} gradient{'s' if asked > 1 else ''} a round"
-        legend = f"{learner}: {middle[-1]:.3f} s, {told}"
+        legend = f"{learner}: {middle[-1]:.2g} s, {told}"
         series.append(Series(learner, np.cumsum(rounds[0]), middle, low, high, legend))
     size = int(chunks["rounds"][0])
     return [

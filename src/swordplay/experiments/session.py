@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from swordplay.experiments import findings, manifest, report, runner
+from swordplay.experiments.contenders import LEARNERS
 from swordplay.experiments.experiment import Experiment, Finding, Tables
 from swordplay.experiments.plots import plus_minus
 from swordplay.experiments.report import Overview
@@ -93,8 +96,6 @@ class Study:
 
 def paper_overview(tables: Mapping[str, Tables]) -> Overview:
     """Return the cumulative losses of Figure 1 and the times of Figure 2, one row a learner."""
-    import numpy as np
-
     head, columns = ["learner"], []
     for name, told in (
         ("figure-1a", "synthetic"),
@@ -117,7 +118,7 @@ def paper_overview(tables: Mapping[str, Tables]) -> Overview:
                     for learner in chunks.distinct("learner")
                 }
             )
-    learners = list(dict.fromkeys(name for column in columns for name in column))
+    learners = [name for name in LEARNERS if any(name in column for column in columns)]
     return head, [[name, *(column.get(name, "") for column in columns)] for name in learners]
 
 
