@@ -192,8 +192,14 @@ def test_a_task_that_was_cut_off_while_writing_is_done_again(untimed, whole, tmp
     assert table_bytes(tmp_path / "run") == table_bytes(whole)
 
 
+def test_a_run_that_was_killed_before_its_plan_was_written_can_be_resumed(tmp_path):
+    (tmp_path / "plan.json.part").write_text("{")
+    experiments = [catalogue.weights(TINY)]
+    assert runner.run(experiments, tmp_path, resume=True).tables["weights"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("parts", [1, 5])
+@pytest.mark.parametrize("parts", [0, 1, 5])
 def test_kill_minus_nine_and_resume(tmp_path, parts):
     command = [sys.executable, "-c", "from swordplay.cli import main; main()", "reproduce"]
     command += ["--quick", "--offline", "--only", "lower-bound", "--only", "collaboration"]

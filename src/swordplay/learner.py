@@ -77,7 +77,13 @@ class Learner:
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        Learner._known[cls.__name__] = cls
+        Learner._known[cls._name()] = cls
+
+    @classmethod
+    def _name(cls) -> str:
+        """Return the name that files know the class by: ours are short, so that yours differ."""
+        ours = cls.__module__.startswith("swordplay.")
+        return cls.__name__ if ours else f"{cls.__module__}.{cls.__qualname__}"
 
     def _adopt(self, row: Array) -> None:
         """Go on from ``row``, or raise StateError where it does not fit."""
@@ -95,7 +101,7 @@ class Learner:
         except PackageNotFoundError:  # pragma: no cover - run from a bare source tree
             release = "unknown"
         arguments = {name: _encode(value) for name, value in self._arguments.items()}
-        header = {"learner": type(self).__name__, "arguments": arguments, "version": release}
+        header = {"learner": self._name(), "arguments": arguments, "version": release}
         return state.pack(header, self._row)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -146,7 +152,7 @@ def from_bytes(data: bytes, like: Learner | None = None) -> Learner:
     else:
         arguments = {key: _encode(value) for key, value in like._arguments.items()}
         mine = json.loads(json.dumps(arguments))  # as a file would hold it
-        if name != type(like).__name__ or header.get("arguments") != mine:
+        if name != type(like)._name() or header.get("arguments") != mine:
             raise StateError(
                 f"The state belongs to {name}({header.get('arguments')}), but like= is "
                 f"{type(like).__name__}({mine})."

@@ -86,6 +86,19 @@ class Labels:
         """Return probabilities; with one label known, of it and of anything else."""
         return normalised(self.engine.predict(X)[:, : self.engine.outputs])
 
+    def learn_row(self, row: Array, label: Any) -> None:
+        """Learn one row, (1, d), without asking for its probabilities."""
+        place = self.known.get(label)
+        if place is None:
+            self.announce([label])
+            place = self.known[label]
+        if len(self.known) <= 2:
+            Y = np.array([[1.0 if place == 1 else 0.0]])
+        else:
+            Y = np.zeros((1, len(self.known)))
+            Y[0, place] = 1.0
+        self.engine.learn(row, Y)
+
     def _stretch(
         self,
         X: Array,

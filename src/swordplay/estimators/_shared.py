@@ -23,6 +23,19 @@ from swordplay.estimators.delayed import Delayed
 from swordplay.estimators.look_inside import LookInside
 from swordplay.state import StateError
 
+# Everything that learning adds to an estimator.
+_LEARNED = (
+    "_engine",
+    "_labels",
+    "_conformal",
+    "_columns",
+    "_flat",
+    "_pending",
+    "_asked",
+    "classes_",
+    "n_features_in_",
+    "feature_names_in_",
+)
 _CELLS = 1 << 22  # of a sparse matrix, made dense at a time
 
 
@@ -63,8 +76,8 @@ class StreamEstimator(Delayed, LookInside, BaseEstimator):
         return Pool(dim, loss, param, self.pool, last_value, outputs)
 
     def _forget_everything(self) -> None:
-        for name in [name for name in vars(self) if name.endswith("_") or name.startswith("_")]:
-            delattr(self, name)
+        for name in _LEARNED:
+            vars(self).pop(name, None)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_engine" in vars(self)
@@ -180,7 +193,10 @@ class StreamEstimator(Delayed, LookInside, BaseEstimator):
         unknown = [name for name in fit_params if name != "sample_weight"]
         if unknown:
             raise TypeError(f"fit() got an unexpected keyword argument {unknown[0]!r}.")
-        return fit_params.get("sample_weight")
+        weights = fit_params.get("sample_weight")
+        if weights is not None and not np.any(weights):
+            raise ValueError("sample_weight is zero everywhere: there is nothing to fit.")
+        return weights
 
     # ---- state
 

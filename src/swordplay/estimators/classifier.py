@@ -59,17 +59,17 @@ class SwordClassifier(ClassifierMixin, StreamEstimator):
 
     # ---- scikit-learn
 
-    def fit(self, X: Any, y: Any, **sample_weight: Any) -> Self:
+    def fit(self, X: Any, y: Any, **weights: Any) -> Self:
         """Forget everything and learn the rows in their order, once.
 
         ``sample_weight`` may be given by name. It is not named in the signature, because
         scikit-learn reads that as a promise no learner keeps that heeds the order of rows: that a
         weight of 2 is the same as repeating the row somewhere else.
         """
-        weights = self._only_weights(sample_weight)
+        sample_weight = self._only_weights(weights)
         self._check_params()
         self._forget_everything()
-        self._learn(X, y, weights)
+        self._learn(X, y, sample_weight)
         return self
 
     def partial_fit(
@@ -96,7 +96,8 @@ class SwordClassifier(ClassifierMixin, StreamEstimator):
 
     def predict(self, X: Any) -> Array:
         """Return the likeliest class of each row; nothing changes."""
-        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
+        proba = self.predict_proba(X)
+        return np.asarray(self.classes_[np.argmax(proba, axis=1)])
 
     # ---- streams
 

@@ -6,9 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from swordplay._types import Array
+from swordplay.estimators._paper import KINDS
 from swordplay.estimators._shared import Rows, StreamEstimator, pieces
 from swordplay.estimators.conformal import Conformal
 
@@ -78,17 +80,17 @@ class SwordRegressor(RegressorMixin, StreamEstimator):
 
     # ---- scikit-learn
 
-    def fit(self, X: Any, y: Any, **sample_weight: Any) -> Self:
+    def fit(self, X: Any, y: Any, **weights: Any) -> Self:
         """Forget everything and learn the rows in their order, once.
 
         ``sample_weight`` may be given by name. It is not named in the signature, because
         scikit-learn reads that as a promise no learner keeps that heeds the order of rows: that a
         weight of 2 is the same as repeating the row somewhere else.
         """
-        weights = self._only_weights(sample_weight)
+        sample_weight = self._only_weights(weights)
         self._check_params()
         self._forget_everything()
-        self._learn(X, y, weights)
+        self._learn(X, y, sample_weight)
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -172,6 +174,8 @@ class SwordRegressor(RegressorMixin, StreamEstimator):
             raise ValueError(
                 f"Found input variables with inconsistent numbers of samples: {[n, len(Y)]}"
             )
+        if self.coverage is not None:  # one target: its intervals are those of one error
+            Y = column_or_1d(Y, warn=True)
         return np.asarray(Y)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array | None]:
@@ -199,8 +203,6 @@ class SwordRegressor(RegressorMixin, StreamEstimator):
         outputs = 1 if Y.ndim == 1 else Y.shape[1]
         if "_engine" not in vars(self):
             self._check_params()
-            if self.coverage is not None and outputs > 1:
-                raise ValueError("Intervals are for one target at a time.")
             self._begin(rows, outputs)
             self._flat = Y.ndim == 1
         else:
@@ -234,7 +236,8 @@ class SwordRegressor(RegressorMixin, StreamEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
+        tags.target_tags.multi_output = self.coverage is None
+        tags.regressor_tags.poor_score = self.pool in KINDS  # a few rows are not enough for them
         return tags
 
     def _extra_header(self) -> dict[str, Any]:

@@ -103,7 +103,8 @@ def prepare(
                 "start again with --overwrite, or choose another --out."
             )
         return
-    if folder.exists() and any(folder.iterdir()):
+    beside = folder / "plan.json.part"
+    if folder.exists() and any(entry != beside for entry in folder.iterdir()):
         if not overwrite:
             raise FolderTaken(
                 f"{folder} is not empty. Go on with it (--resume), replace what an earlier run "
@@ -112,8 +113,7 @@ def prepare(
         for name in OURS:
             old = folder / name
             shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
-    (folder / "parts").mkdir(parents=True, exist_ok=True)
-    beside = folder / "plan.json.part"
+    folder.mkdir(parents=True, exist_ok=True)
     beside.write_text(plan + "\n", encoding="utf-8")
     os.replace(beside, path)
 

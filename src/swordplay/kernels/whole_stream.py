@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from swordplay.kernels.compiled import compiled, part
@@ -97,8 +99,12 @@ def play_dense(
         head[QUERIES] += count + 1.0
         if mixture:
             _, slope = value_and_slope(loss, number, y, predict(row, at, features, now, dim))
+            energy = 0.0
             for j in range(dim):
                 gradient[j] = slope * features[now, j]
+                energy += float(gradient[j]) * gradient[j]
+            if not math.isfinite(energy):
+                return t
             head[QUERIES] += 1.0
         weigh_mixture(head, row, recipe, gradient)
     return last

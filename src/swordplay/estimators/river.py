@@ -1,0 +1,347 @@
+"""River's interface: rows are dicts, models learn one row at a time.
+
+>>> from river import datasets, metrics
+>>> model, metric = SwordClassifier(), metrics.LogLoss()
+>>> for x, y in datasets.Phishing():
+...     metric.update(y, model.predict_proba_one(x))
+...     model.learn_one(x, y)
+>>> metric
+LogLoss: 0.223...
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+try:
+    from river import base
+except ModuleNotFoundError as error:
+    if error.name != "river":
+        raise
+    raise ImportError(
+        'swordplay.estimators.river needs River: pip install "swordplay[river]"'
+    ) from None
+
+from swordplay._types import Array
+from swordplay.estimators._columns import Columns
+from swordplay.estimators._labels import Labels, normalised
+from swordplay.estimators._paper import KINDS, Paper
+from swordplay.estimators._pool import POOLS, Pool
+from swordplay.estimators.look_inside import LookInside
+from swordplay.kernels import pool as kernel
+
+Row = Mapping[Hashable, Any]
+_NONE = np.empty(0)
+LOSSES = ("squared", "huber", "absolute", "pinball")
+
+
+class _Rows(LookInside):
+    """Dicts to rows, and the engine that learns them."""
+
+    pool: str
+    missing: str
+
+    def _start(self) -> None:
+        if self.pool not in (*POOLS, *KINDS):
+            known = ", ".join(f'"{name}"' for name in (*POOLS, *KINDS))
+            raise ValueError(f"pool must be one of {known}; not {self.pool!r}.")
+        if self.missing not in ("zero", "error"):
+            raise ValueError(f'missing must be "zero" or "error", not {self.missing!r}.')
+        self._columns = Columns()
+        self._engine: Any = None
+        self._note_columns()
+
+    def _note_columns(self) -> None:
+        self._keys = list(self._columns.names)
+        self._format = f"{len(self._keys)}d"
+        self._values: list[Any] | None = None  # what _x holds
+        self._x = np.zeros((1, 1 if self._engine is None else self._engine.dim))
+
+    def _build(self, dim: int) -> Any:
+        raise NotImplementedError
+
+    def _take(self, x: Row) -> Array:
+        """Return a dict as a row, for predictions: unknown features are left out.
+
+        A dict of the very keys and values of the last one needs no work: that is how a row is
+        learned after it was predicted.
+        """
+        if list(x) == self._keys:
+            values = list(x.values())
+            if values == self._values:
+                return self._x
+            try:
+                struct.pack_into(self._format, self._x, 0, *values)
+            except struct.error:  # None, say
+                return self._slowly(x)
+            if self.missing == "zero" or np.isfinite(self._x).all():
+                self._values = values
+                return self._x
+        elif len(x) == len(self._keys):
+            try:  # another order
+                return self._take({name: x[name] for name in self._keys})
+            except KeyError:
+                pass
+        return self._slowly(x)
+
+    def _slowly(self, x: Row) -> Array:
+        row = self._columns.take(x)
+        if self.missing == "error":
+            for j, name in enumerate(self._columns.names):
+                if not math.isfinite(row[0, j]) or name not in x:
+                    raise ValueError(
+                        f"Feature {name!r} is missing or not finite; missing='zero' allows that."
+                    )
+        return row
+
+    def _take_in(self, x: Row) -> Array:
+        """Return a dict as a row, for learning: new features get a column."""
+        if len(x) == len(self._keys) and (list(x) == self._keys or x.keys() == set(self._keys)):
+            row = self._take(x)
+            self._columns.rows += 1
+        else:
+            row = self._meet(x)
+            self._columns.saw(x)
+        return row
+
+    def _meet(self, x: Row) -> Array:
+        if self.missing == "error" and self._engine is not None:
+            self._slowly(x)
+        if self._columns.add(x) or self._engine is None:
+            width = len(self._columns.names)
+            if self._engine is None:
+                self._engine = self._build(max(width, 1))
+            elif width > self._engine.dim:
+                self._engine.widen(width)
+            self._note_columns()
+        row = self._slowly(x)
+        if row.shape[1] < self._engine.dim:  # nothing has a name yet: one column of zeros
+            row = np.zeros((1, self._engine.dim))
+        return row
+
+    def _many(self, X: Any, learn: bool) -> Array:
+        """Return a frame as rows."""
+        names = list(X.columns)
+        matrix = X.to_numpy(dtype=np.float64)
+        columns = self._columns
+        if self.missing == "error":
+            absent = [name for name in columns.names if name not in set(names)]
+            if absent or not np.isfinite(matrix).all():
+                raise ValueError(
+                    f"Features are missing or not finite {absent or ''}; missing='zero' allows it."
+                )
+        if learn and (columns.add(names) or self._engine is None):
+            if self._engine is None:
+                self._engine = self._build(max(len(columns.names), 1))
+            elif len(columns.names) > self._engine.dim:
+                self._engine.widen(len(columns.names))
+            self._note_columns()
+        rows = columns.order(names, matrix)
+        if learn:
+            columns.saw(dict.fromkeys(names), len(rows))
+        return np.require(rows, dtype=np.float64, requirements="CWAE")
+
+    def _predicted(self, row: Array) -> Array:
+        """Return the engine's numbers for one row."""
+        if row.shape[1] != self._engine.dim:
+            row = np.zeros((1, self._engine.dim))
+        out: Array = self._engine.predict(row)[0]
+        return out
+
+
+class SwordRegressor(_Rows, base.MiniBatchRegressor):
+    r"""Predict values on a stream that drifts; nothing needs to be tuned.
+
+    The learner is that of :class:`swordplay.estimators.SwordRegressor`: a pool of experts mixed by
+    Hedge at the rate 1/(2B^2) at which squared loss is exp-concave.
+
+    Args:
+        loss: "squared", "huber", "absolute" or "pinball".
+        delta: where Huber's loss turns linear, in units of the target.
+        quantile: the level of the pinball loss.
+        pool: "auto", "first-order", or a learner of the paper ("sword++", "ader++", "oegd", "ogd").
+        last_value: whether the last value is an expert.
+        missing: "zero" takes rows with missing features: a feature that is usually there reads as
+            its mean, one that is usually absent as 0. "error" refuses them.
+
+    Reference:
+        P. Zhao, Y.-J. Zhang, L. Zhang and Z.-H. Zhou, JMLR 25, 2024.
+
+    >>> from river import datasets, evaluate, metrics
+    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), SwordRegressor(), metrics.MAE())
+    MAE: 0.2...
+    """
+
+    def __init__(
+        self,
+        loss: str = "squared",
+        delta: float = 1.0,
+        quantile: float = 0.5,
+        pool: str = "auto",
+        last_value: bool = True,
+        missing: str = "zero",
+    ) -> None:
+        if loss not in LOSSES:
+            known = ", ".join(f'"{name}"' for name in LOSSES)
+            raise ValueError(f"loss must be one of {known}; not {loss!r}.")
+        self.loss = loss
+        self.delta = delta
+        self.quantile = quantile
+        self.pool = pool
+        self.last_value = last_value
+        self.missing = missing
+        self._y = np.empty((1, 1))
+        self._out = np.empty((1, 2))
+        self._start()
+
+    def _build(self, dim: int) -> Any:
+        param = {"huber": self.delta, "pinball": self.quantile}.get(self.loss, 1.0)
+        if self.pool in KINDS:
+            return Paper(dim, self.loss, param, self.pool)
+        return Pool(dim, self.loss, param, self.pool, self.last_value)
+
+    def learn_one(self, x: Row, y: float) -> None:  # type: ignore[override]
+        y = float(y)
+        if not math.isfinite(y):
+            raise ValueError(f"The target must be finite, not {y!r}.")
+        row = self._take_in(x)
+        engine = self._engine
+        self._y[0, 0] = y
+        if type(engine) is Pool:
+            kernel.learn(engine.row, engine.layout.config, row, self._y, _NONE, self._out)
+        else:
+            engine.learn(row, self._y)
+
+    def predict_one(self, x: Row) -> float:  # type: ignore[override]
+        engine = self._engine
+        if engine is None:
+            return 0.0
+        if type(engine) is Pool:
+            row = self._take(x)
+            if row.shape[1] == engine.dim:
+                kernel.predict(engine.row, engine.layout.config, row, self._out)
+                return float(self._out[0, 0])
+        return float(self._predicted(self._take(x))[0])
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn a pandas frame and series, row by row."""
+        targets = np.array(y, dtype=np.float64).reshape(-1, 1)
+        if not np.isfinite(targets).all() or len(targets) != len(X):
+            raise ValueError("Targets must be finite, one a row.")
+        self._engine_learn(self._many(X, True), targets)
+
+    def _engine_learn(self, rows: Array, targets: Array) -> None:
+        if len(rows):
+            self._engine.learn(rows, targets)
+
+    def predict_many(self, X: Any) -> Any:
+        """Return a pandas series of predictions."""
+        import pandas as pd
+
+        if self._engine is None:
+            return pd.Series(np.zeros(len(X)), index=X.index)
+        return pd.Series(self._engine.predict(self._many(X, False))[:, 0], index=X.index)
+
+
+class SwordClassifier(_Rows, base.MiniBatchClassifier):
+    r"""Predict classes on a stream that drifts; nothing needs to be tuned.
+
+    The learner is that of :class:`swordplay.estimators.SwordClassifier`: a pool of experts mixed by
+    Hedge at rate 1, at which log loss is exp-concave; many classes one-versus-rest, normalised,
+    over shared scaling.
+
+    Args:
+        pool: "auto", "first-order", or a learner of the paper ("sword++", "ader++", "oegd", "ogd").
+        missing: "zero" takes rows with missing features: a feature that is usually there reads as
+            its mean, one that is usually absent as 0. "error" refuses them.
+
+    Reference:
+        P. Zhao, Y.-J. Zhang, L. Zhang and Z.-H. Zhou, JMLR 25, 2024.
+
+    >>> from river import datasets, evaluate, metrics
+    >>> stream = datasets.ImageSegments()
+    >>> evaluate.progressive_val_score(stream, SwordClassifier(), metrics.Accuracy())
+    Accuracy: 9...%
+    """
+
+    def __init__(self, pool: str = "auto", missing: str = "zero") -> None:
+        self.pool = pool
+        self.missing = missing
+        self._start()
+        self._labels: Any = None
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    def _build(self, dim: int) -> Any:
+        engine: Any
+        if self.pool in KINDS:
+            engine = Paper(dim, "logistic", 1.0, self.pool)
+        else:
+            engine = Pool(dim, "logistic", 1.0, self.pool)
+        self._labels = Labels(engine)
+        return engine
+
+    def learn_one(self, x: Row, y: Any) -> None:  # type: ignore[override]
+        row = self._take_in(x)
+        label = y.item() if isinstance(y, np.generic) else y
+        self._labels.learn_row(row, label)
+
+    def predict_proba_one(self, x: Row) -> dict[Any, float]:  # type: ignore[override]
+        if self._labels is None:
+            return {}
+        known = self._labels.known
+        if len(known) == 1:
+            (label,) = known
+            # a boolean has but one alternative
+            if isinstance(label, bool):
+                second = float(self._predicted(self._take(x))[0])
+                return {label: 1.0 - second, not label: second}
+            return {label: 1.0}
+        out = self._predicted(self._take(x))
+        if len(known) == 2:
+            first, second_label = known
+            p = float(out[0])
+            return {first: 1.0 - p, second_label: p}
+        share = normalised(out[None, : len(known)])[0]
+        return dict(zip(known, share.tolist(), strict=True))
+
+    def predict_one(self, x: Row) -> Any:  # type: ignore[override]
+        proba = self.predict_proba_one(x)
+        return max(proba, key=proba.__getitem__) if proba else None
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn a pandas frame and series, row by row."""
+        if len(X) != len(y):
+            raise ValueError(f"There are {len(X)} rows but {len(y)} labels.")
+        rows = self._many(X, True)
+        if len(rows):
+            self._labels.learn(rows, y.tolist())
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """Return a pandas frame of probabilities, a column a class."""
+        import pandas as pd
+
+        if self._labels is None:
+            return pd.DataFrame(index=X.index)
+        proba = self._labels.predict(self._many(X, False))
+        labels = list(self._labels.known)
+        if len(labels) == 1 and isinstance(labels[0], bool):
+            proba = self._labels.predict_share(self._many(X, False))
+            labels.append(not labels[0])
+        return pd.DataFrame(proba, index=X.index, columns=labels)
+
+    def predict_many(self, X: Any) -> Any:
+        """Return a pandas series of the likeliest classes."""
+        import pandas as pd
+
+        proba = self.predict_proba_many(X)
+        if proba.empty:
+            return pd.Series([None] * len(X), index=X.index, dtype="object")
+        return proba.idxmax(axis="columns")
