@@ -15,7 +15,7 @@ import numpy as np
 from swordplay import state
 from swordplay._types import Array, ArrayLike, Mask
 from swordplay.ensemble import Ensemble
-from swordplay.kernels import ball, sparse, whole_stream
+from swordplay.kernels import ball_stream, sparse, whole_stream
 from swordplay.streams.files import FileStream
 from swordplay.streams.linear import LinearStream
 from swordplay.streams.stream import Stream
@@ -166,7 +166,7 @@ def _play_compiled(
             kernel, chunk = sparse.play_sparse, max(CHUNK, sparse.REFRESH * stream.dim)
             rows = (*rows, _aligned(learner._layout.count * stream.dim))
         else:
-            kernel, chunk = (ball if compact else whole_stream).play_dense, CHUNK
+            kernel, chunk = (ball_stream if compact else whole_stream).play_dense, CHUNK
         t, end = origin, origin + len(targets)
         while t < end:
             until = int(min(end, t + chunk, t + learner._rounds_left()))
