@@ -31,7 +31,6 @@ from swordplay.state import (
     IN_STEPS,
     META_STABILITY,
     MIX_STABILITY,
-    PLANNED,
     QUERIES,
     RATE,
     ROUND,
@@ -89,7 +88,6 @@ def advance(
     head[SPENT] += head[RATE] * surprise
     head[STEEPEST] = max(head[STEEPEST], energy)
     head[ROUND] += 1.0
-    head[PLANNED] = 0.0
     eps = rate(head, recipe)
     head[RATE] = eps
 
