@@ -146,7 +146,12 @@ def test_wrong_use_is_said_in_words(arguments, message, tmp_path, monkeypatch):
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
     command = [*COMMAND, "reproduce", "--offline", "--only", "lower-bound", "--seeds", "40"]
     with subprocess.Popen(
-        [*command, "--out", "out"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        [*command, "--out", "out"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell's background jobs inherit a Ctrl-C that is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         parts, end = tmp_path / "out" / "parts", time.monotonic() + 120
         while not list(parts.glob("*/*[0-9]")) and time.monotonic() < end:
