@@ -42,7 +42,7 @@ def read(body: bytes, most: int) -> Any:
             if rows == 0:
                 raise Refused(422, "There are no rows.")
             return pa.Table.from_batches(batches, reader.schema)
-    except (pa.ArrowException, ValueError, struct.error, OSError, OverflowError) as error:
+    except (pa.ArrowException, ValueError, struct.error, LookupError, OSError) as error:
         raise Refused(400, f"The Arrow stream cannot be read: {str(error)[:200]}") from None
 
 

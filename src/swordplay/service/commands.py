@@ -18,6 +18,7 @@ from swordplay.service.settings import SCOPES, Settings, SettingsError, digest, 
 COMMANDS = ("serve", "token", "load-test")
 MISSING = 'swordplay serve needs its extra: pip install "swordplay[service]"'
 MISUSED = 2
+SWITCH = 0.0005  # seconds
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -79,6 +80,9 @@ def serve(settings: Settings) -> None:
 
     logs.set_up(settings.log_level)
     app = api.build(settings)
+    # Threads hand over the interpreter 5 ms after they are asked; that would be most of the time
+    # that a prediction takes while another client learns.
+    sys.setswitchinterval(SWITCH)
 
     class Server(uvicorn.Server):
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:

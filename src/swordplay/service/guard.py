@@ -124,7 +124,7 @@ class Guard:
 
 
 class Allow:
-    """A dependency: the request must carry a token of at least this scope, where tokens are used."""
+    """A dependency: where tokens are used, the request must carry one of at least this scope."""
 
     def __init__(self, scope: str) -> None:
         self.scope = scope

@@ -132,10 +132,9 @@ class Host:
 
     async def _load(self) -> State:
         loop = asyncio.get_running_loop()
-        self._state, self._snapshot, self._since = await loop.run_in_executor(
-            self.threads, self._replay
-        )
-        return self._state
+        state, self._snapshot, self._since = await loop.run_in_executor(self.threads, self._replay)
+        self._state = state
+        return state
 
     def _replay(self) -> tuple[State, int, tuple[int, int]]:
         found = self.store.snapshot(self.id)
@@ -235,7 +234,8 @@ class Host:
         wanted = [job.lesson.key for job in jobs if job.lesson.key is not None]
         known = self.store.answers(self.id, wanted) if wanted else {}
         batches = _Batches(self.store, self.id, jobs)
-        state, ops = base.copy(), []
+        state = base.copy()
+        ops: list[Op] = []
         records, rows = self._since
         for job in jobs:
             lesson = job.lesson

@@ -1,4 +1,4 @@
-"""The page at ``/`` and the three files it consists of, and Plotly's own; nothing from elsewhere."""
+"""The page at ``/``: three files of ours and Plotly, none from elsewhere."""
 
 from __future__ import annotations
 

@@ -22,7 +22,6 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
-    Row,
     String,
     Table,
     Text,
@@ -170,7 +169,7 @@ class Store:
         with self.engine.connect() as connection:
             connection.execute(text("SELECT 1"))
 
-    def catalog(self) -> Sequence[Row[Any]]:
+    def catalog(self) -> Sequence[Any]:
         """Return id, name, spec, created, seq and rows of every model, its log counted in."""
         later = (
             select(
@@ -193,7 +192,7 @@ class Store:
         with self.engine.connect() as connection:
             return connection.execute(query).all()
 
-    def snapshot(self, model: int) -> Row[Any] | None:
+    def snapshot(self, model: int) -> Any:
         """Return seq, rows, state and metrics of a model's snapshot."""
         query = select(models.c.seq, models.c.rows, models.c.state, models.c.metrics)
         with self.engine.connect() as connection:
