@@ -84,11 +84,11 @@ class Server:
 
 
 def postgres_binaries():
-    """Return the folder of PostgreSQL's programs, or None."""
-    if found := shutil.which("initdb"):
-        return Path(found).parent
-    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    return folders[-1].parent if folders else None
+    """Return the folder with all the programs of PostgreSQL that we need, or None."""
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    folders += [Path(found).parent for found in [shutil.which("initdb")] if found]
+    needed = ("initdb", "postgres", "pg_isready", "createdb")
+    return next((f for f in folders if all((f / name).exists() for name in needed)), None)
 
 
 @contextlib.contextmanager

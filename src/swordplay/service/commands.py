@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import socket
 import sys
 from collections.abc import Sequence
@@ -108,6 +109,9 @@ def serve(settings: Settings) -> None:
         timeout_graceful_shutdown=15,
         h11_max_incomplete_event_size=64 << 10,
     )
+    for one in (signal.SIGINT, signal.SIGTERM):
+        # uvicorn raises the signal again when all is done; by then there is nobody to stop
+        signal.signal(one, lambda number, frame: None)
     Server(config).run(sockets=[listener])
 
 
