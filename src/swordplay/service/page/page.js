@@ -141,8 +141,9 @@ async function measure() {
 function show(seen) {
   const first = state.seen === null;
   state.seen = seen;
-  const now = new Date();
-  state.trail = [...state.trail, [now, seen.latency.predict?.p99, seen.latency.learn?.p99,
+  const now = performance.now() / 1000;
+  if (first) state.opened = now;
+  state.trail = [...state.trail, [now - state.opened, seen.latency.predict?.p99, seen.latency.learn?.p99,
     seen.latency.predict?.p50, seen.latency.learn?.p50]].slice(-300);
   tiles(seen);
   fields(seen);
@@ -184,7 +185,7 @@ function layout(x, y, more = {}) {
     margin: { l: 50, r: 10, t: 8, b: 40 }, paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink, size: 13 }, hovermode: "x unified",
     hoverlabel: { bgcolor: style.getPropertyValue("--tint").trim(), font: { color: ink } },
-    legend: { orientation: "h", y: 1.15, x: 0 }, uirevision: state.chosen,
+    legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 }, uirevision: state.chosen,
     xaxis: { ...axis, title: { text: x } }, yaxis: { ...axis, title: { text: y }, ...more },
   };
 }
@@ -202,8 +203,9 @@ function draw(seen) {
   })), layout("rows", seen.metrics.loss, positive ? { type: "log" } : { rangemode: "tozero" }), CONFIG);
   const names = c.heat.map((_, k) => (k === c.heat.length - 1 ? "more" : (2 ** k).toLocaleString("en")));
   Plotly.react("heat", [{
-    type: "heatmap", x: c.rows, y: names, z: c.heat, zmin: 0, colorscale: night.matches ? "Cividis" : "Blues",
-    reversescale: false, colorbar: { thickness: 10, title: { text: "weight" } }, hovertemplate: "memory %{y}: %{z:.3f}<extra></extra>",
+    type: "heatmap", x: c.rows, y: names, z: c.heat, zmin: 0,
+    colorscale: night.matches ? "Cividis" : [[0, "#f4f8fc"], [0.3, "#8cc4ea"], [1, "#003f73"]],
+    colorbar: { thickness: 10, title: { text: "weight" } }, hovertemplate: "memory %{y}: %{z:.3f}<extra></extra>",
   }], layout("rows", "memory (rows)", { type: "category" }), CONFIG);
   Plotly.react("drift", [{
     x: c.rows, y: c.drift, mode: "lines", fill: "tozeroy", line: { color: COLORS[1], width: 1.5 }, name: "drift",
@@ -211,8 +213,8 @@ function draw(seen) {
   const at = state.trail.map((t) => t[0]);
   Plotly.react("latency", [["predict p99", 1, 0, "solid"], ["learn p99", 2, 1, "solid"], ["predict p50", 3, 0, "dot"], ["learn p50", 4, 1, "dot"]]
     .map(([name, k, color, dash]) => ({
-      name, x: at, y: state.trail.map((t) => t[k] ?? null), mode: at.length < 3 ? "markers" : "lines", line: { color: COLORS[color], dash },
-    })), layout("", "ms", { rangemode: "tozero" }), CONFIG);
+      name, x: at, y: state.trail.map((t) => t[k] ?? null), mode: "lines+markers", marker: { size: at.length < 3 ? 8 : 3 }, line: { color: COLORS[color], dash },
+    })), layout("seconds watched", "ms", { rangemode: "tozero" }), CONFIG);
 }
 
 night.addEventListener("change", () => state.seen && draw(state.seen));
