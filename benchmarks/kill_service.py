@@ -83,25 +83,27 @@ class Crowd:
                 time.sleep(0.05)
 
 
-def trial(database, kills, seed=0, clients=3, most=0.6, told=lambda k: None):
-    """Kill ``kills`` times; return (requests, rows, exported bytes, by sequence)."""
+def trial(database, kills, seed=0, clients=3, most=0.6, minutes=60.0, told=lambda k: None):
+    """Kill ``kills`` times; return (kills, rows, exported bytes, requests by sequence)."""
     dice = random.Random(seed)
     address = {}
     crowd = Crowd(address, clients, seed)
     server = serving.Server(database, **SETTINGS)
+    done, end = 0, time.monotonic() + 60.0 * minutes
     try:
         address["url"] = server.url
         with Client(server.url) as one:
             one.create("m")
         for thread in crowd.threads:
             thread.start()
-        for k in range(kills):
+        while done < kills and time.monotonic() < end:
             time.sleep(dice.uniform(0.0, most))
             server.kill()
             server.__exit__()
             server = serving.Server(database, **SETTINGS)
             address["url"] = server.url
-            told(k + 1)
+            done += 1
+            told(done)
         time.sleep(0.3)
         crowd.stopping.set()
         for thread in crowd.threads:
@@ -119,7 +121,7 @@ def trial(database, kills, seed=0, clients=3, most=0.6, told=lambda k: None):
     assert sorted(crowd.done) == list(range(1, len(crowd.done) + 1)), "requests are missing"
     assert summary["seq"] == len(crowd.done)
     assert summary["metrics"]["rows"] == rows, (summary["metrics"]["rows"], rows)
-    return len(crowd.done), rows, final, crowd.done
+    return done, rows, final, crowd.done
 
 
 def undisturbed(database, done):
@@ -134,6 +136,7 @@ def undisturbed(database, done):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--minutes", type=float, default=60.0, help="stop killing after that")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--postgres", action="store_true", help="on a PostgreSQL of our own")
     options = parser.parse_args()
@@ -146,15 +149,16 @@ def main():
             first, second = (f"sqlite:///{folder}/{name}.db" for name in ("killed", "undisturbed"))
         begun = time.monotonic()
         every = max(1, options.kills // 10)
-        count, rows, final, done = trial(
+        kills, rows, final, done = trial(
             first,
             options.kills,
             options.seed,
+            minutes=options.minutes,
             told=lambda k: k % every or print(f"{k} kills", flush=True),
         )
         same = undisturbed(second, done) == final
         print(
-            f"{options.kills} kills in {time.monotonic() - begun:.0f} s, {count} requests "
+            f"{kills} kills in {time.monotonic() - begun:.0f} s, {len(done)} requests "
             f"acknowledged, {rows} rows: none lost, none twice; the same state bit for bit: {same}"
         )
     raise SystemExit(not same)
