@@ -1,6 +1,6 @@
 """A thousand models in one server: time to start, and memory for each.
 
-    python -m benchmarks.many_models
+python -m benchmarks.many_models
 """
 
 from __future__ import annotations

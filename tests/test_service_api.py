@@ -106,9 +106,11 @@ def test_a_description_has_losses_weights_and_regret(web):
     regret = told["regret"]
     assert regret["rows"] == 300
     assert regret["best_piecewise"] <= regret["best_fixed"] <= regret["model"]
-    residuals = Y - np.column_stack([np.ones(300), X]) @ np.linalg.lstsq(
-        np.column_stack([np.ones(300), X]), Y, rcond=None
-    )[0]
+    residuals = (
+        Y
+        - np.column_stack([np.ones(300), X])
+        @ np.linalg.lstsq(np.column_stack([np.ones(300), X]), Y, rcond=None)[0]
+    )
     assert regret["best_fixed"] == pytest.approx(0.5 * np.sum(residuals**2), rel=1e-6)
     assert web.get("/models/m", params={"regret": "false"}).json()["regret"] is None
 

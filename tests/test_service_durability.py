@@ -17,8 +17,8 @@ pytest.importorskip("psycopg")
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import serving
-from benchmarks import kill_service
 
+from benchmarks import kill_service
 from swordplay.service.client import Client, ServiceError
 from swordplay.service.settings import SettingsError
 from swordplay.service.store import Store
