@@ -41,11 +41,12 @@ def cluster():
 @pytest.fixture(params=["sqlite", "postgres"])
 def databases(request, tmp_path):
     """Return a function that gives a new, empty database each time."""
+    numbers = itertools.count()
     if request.param == "sqlite":
-        return lambda numbers=itertools.count(): f"sqlite:///{tmp_path}/{next(numbers)}.db"
+        return lambda: f"sqlite:///{tmp_path}/{next(numbers)}.db"
     make = request.getfixturevalue("cluster")
     prefix = f"t{abs(hash(request.node.name)) % 10**9}"
-    return lambda numbers=itertools.count(): make(f"{prefix}_{next(numbers)}")
+    return lambda: make(f"{prefix}_{next(numbers)}")
 
 
 def test_killed_under_load_nothing_is_lost_and_nothing_learned_twice(databases):
