@@ -372,6 +372,26 @@ def bench(
     terminal.print_table((head, body))
 
 
+def _hand_over(name: str, about: str) -> None:
+    """Add a command of the model server, which reads its own options."""
+
+    @app.command(
+        name,
+        help=f"{about} Options: swordplay {name} --help",
+        add_help_option=False,
+        context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    )
+    def command(context: typer.Context) -> None:
+        from swordplay.service.commands import main
+
+        raise typer.Exit(main([name, *context.args]))
+
+
+_hand_over("serve", "Serve models over HTTP, durably, with a page that shows them learn.")
+_hand_over("token", "Make a token for the server.")
+_hand_over("load-test", "Measure a running server on this machine.")
+
+
 # ---------------------------------------------------------------------- what commands share
 
 

@@ -1,0 +1,144 @@
+"""From the bytes of a request to arrays, and back: JSON for people, Arrow IPC for bulk."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+from pydantic import BaseModel, ValidationError
+from pydantic_core import to_json
+
+from swordplay._types import Array
+from swordplay.service import arrow
+from swordplay.service.errors import Refused
+from swordplay.service.host import Host, Lesson
+from swordplay.service.models import Answer
+from swordplay.service.schemas import LearnIn, PredictIn
+
+JSON, ARROW, BINARY = (
+    "application/json",
+    "application/vnd.apache.arrow.stream",
+    "application/octet-stream",
+)
+Body = TypeVar("Body", bound=BaseModel)
+
+
+def parse(schema: type[Body], body: bytes) -> Body:
+    """Read JSON, or refuse it and name the field."""
+    try:
+        return schema.model_validate_json(body)
+    except ValidationError as error:
+        raise Refused(422, *explain(error)) from None
+
+
+def explain(error: ValidationError) -> tuple[str, str | None]:
+    """Return what is wrong, and the path of the field, of the first error."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    path = ""
+    for part in first["loc"]:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif "[" not in part and part not in ("int", "str", "float", "constrained-int"):
+            path += f".{part}" if path else str(part)
+    message = str(first["msg"])
+    return message[:1].upper() + message[1:300], path[:200] or None
+
+
+def read_predict(host: Host, kind: str, body: bytes) -> tuple[Array, bool]:
+    """Return the rows of a request to predict, and whether to remember them."""
+    if kind == ARROW:
+        table = arrow.read(body, host.settings.max_rows)
+        return arrow.features(host, table, ()), arrow.flag(table, "remember", True)
+    asked = parse(PredictIn, body)
+    return matrix(host, asked.rows), asked.remember
+
+
+def read_learn(host: Host, kind: str, body: bytes, key: str | None, digest: str) -> Lesson:
+    """Return what a request to learn asks for."""
+    if kind == ARROW:
+        table = arrow.read(body, host.settings.max_rows)
+        y = labels(host, arrow.column(table, "label"))
+        if "id" in table.column_names:
+            ids = arrow.column(table, "id")
+            LearnIn.model_validate({"ids": ids, "labels": [0] * len(ids)})
+            return Lesson(y, None, ids, key, digest)
+        return Lesson(y, arrow.features(host, table, ("label",)), None, key, digest)
+    asked = parse(LearnIn, body)
+    y = labels(host, asked.labels)
+    if len(y) > host.settings.max_rows:
+        raise too_many(host)
+    if asked.ids is not None:
+        return Lesson(y, None, asked.ids, key, digest)
+    assert asked.rows is not None
+    return Lesson(y, matrix(host, asked.rows), None, key, digest)
+
+
+def too_many(host: Host) -> Refused:
+    """Return the refusal of a request with too many rows."""
+    return Refused(413, f"A request may have {host.settings.max_rows} rows.", "rows")
+
+
+def matrix(host: Host, rows: list[Any]) -> Array:
+    """Return rows, lists or objects by feature name, as a matrix."""
+    if len(rows) > host.settings.max_rows:
+        raise too_many(host)
+    names = host.spec.features
+    if isinstance(rows[0], dict):
+        if names is None:
+            raise Refused(422, "Rows are objects, but the model has no feature names.", "rows[0]")
+        known = set(names)
+        for k, row in enumerate(rows):
+            if not isinstance(row, dict):
+                raise Refused(422, "Rows must be all lists or all objects.", f"rows[{k}]")
+            if strange := sorted(set(row) - known):
+                raise Refused(422, "There is no such feature.", f"rows[{k}].{strange[0][:100]}")
+            if host.spec.missing == "error" and (absent := sorted(known - set(row))):
+                raise Refused(422, "A feature is missing.", f"rows[{k}].{absent[0]}")
+        rows = [[row.get(name) for name in names] for row in rows]
+    width = len(rows[0])
+    for k, row in enumerate(rows):
+        if not isinstance(row, list):
+            raise Refused(422, "Rows must be all lists or all objects.", f"rows[{k}]")
+        if len(row) != width:
+            raise Refused(422, f"Rows differ: {len(row)} features, not {width}.", f"rows[{k}]")
+    return check_matrix(host, np.array(rows, dtype=np.float64).reshape(len(rows), width))
+
+
+def check_matrix(host: Host, X: Array) -> Array:
+    """Refuse what the model could not take."""
+    if not 1 <= X.shape[1] <= host.settings.max_columns:
+        raise Refused(422, f"A row has 1 to {host.settings.max_columns} features.", "rows")
+    if host.spec.missing == "error" and np.isnan(X).any():
+        k, j = np.argwhere(np.isnan(X))[0]
+        raise Refused(422, "A value is missing; this model allows none.", f"rows[{k}][{j}]")
+    return X
+
+
+def labels(host: Host, given: list[Any]) -> Any:
+    """Return labels as the model's task wants them."""
+    if host.spec.task == "regression":
+        for k, label in enumerate(given):
+            if not isinstance(label, int | float) or isinstance(label, bool):
+                raise Refused(422, "Labels of a regression are numbers.", f"labels[{k}]")
+        return np.array(given, dtype=np.float64)
+    for k, label in enumerate(given):
+        if isinstance(label, float) and label.is_integer():
+            given[k] = int(label)
+        elif not isinstance(label, int | str) or isinstance(label, bool):
+            raise Refused(422, "Labels of classes are strings or integers.", f"labels[{k}]")
+    return given
+
+
+def write_predictions(kind: str, answer: Answer, ids: list[str] | None) -> bytes:
+    """Return the body of an answer."""
+    if kind == ARROW:
+        return arrow.write(answer, ids)
+    told: dict[str, Any] = {"predictions": answer.values}
+    if answer.intervals is not None:
+        told["intervals"] = answer.intervals.tolist()
+    if answer.probabilities is not None:
+        told["probabilities"] = answer.probabilities.tolist()
+        told["classes"] = answer.classes
+    if ids is not None:
+        told["ids"] = ids
+    return to_json(told)

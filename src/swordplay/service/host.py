@@ -1,0 +1,370 @@
+"""One model in memory.
+
+Learning is copy, learn, commit, publish. What is published is never changed, so predicting needs no
+lock and never waits for learning; and whatever fails, the state is as it was. Requests that arrive
+while a commit is under way form the next group: one copy and one disk flush serve them all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import time
+from collections import deque
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from sqlalchemy import bindparam, delete, insert, update
+
+from swordplay._types import Array
+from swordplay.service import store as db
+from swordplay.service.errors import Refused
+from swordplay.service.models import Answer, Spec
+from swordplay.service.settings import Settings
+from swordplay.service.state import Record, State
+from swordplay.service.store import Store
+from swordplay.service.writer import Op, Writer
+
+GROUP = 64  # requests learned between two copies
+INLINE = 20_000  # numbers that are predicted at once, without asking a thread
+
+ADD_RECORD = insert(db.log)
+ADD_KEY = insert(db.keys)
+ADD_PREDICTIONS = insert(db.predictions)
+SPEND = update(db.predictions).where(db.predictions.c.id == bindparam("batch"))
+SPEND = SPEND.values(spent=bindparam("marks"))
+DROP_PREDICTIONS = delete(db.predictions).where(db.predictions.c.id == bindparam("batch"))
+SNAPSHOT = update(db.models).where(db.models.c.id == bindparam("model"))
+SNAPSHOT = SNAPSHOT.values(
+    seq=bindparam("at_seq"),
+    rows=bindparam("at_rows"),
+    state=bindparam("bytes"),
+    metrics=bindparam("json"),
+)
+PRUNE = delete(db.log).where(
+    db.log.c.model == bindparam("of_model"), db.log.c.seq <= bindparam("upto")
+)
+
+
+class Lesson(NamedTuple):
+    """What a request to learn asks for: rows or ids, and their labels."""
+
+    y: Any  # float array, or list of labels
+    X: Array | None = None
+    ids: list[str] | None = None
+    key: str | None = None
+    digest: str = ""
+
+
+@dataclass
+class _Job:
+    lesson: Lesson
+    done: asyncio.Future[dict[str, Any]]
+    result: dict[str, Any] | Refused | None = None
+
+
+class _Group(NamedTuple):
+    state: State
+    ops: list[Op]
+    since: tuple[int, int]  # records and rows since the last snapshot
+    previous: int
+
+
+class Host:
+    """A model, its queue and its place in the database."""
+
+    def __init__(
+        self,
+        ident: int,
+        name: str,
+        spec: Spec,
+        created: float,
+        counts: tuple[int, int],
+        shared: tuple[Settings, Store, Writer, Executor],
+    ) -> None:
+        self.id, self.name, self.spec, self.created = ident, name, spec, created
+        self.settings, self.store, self.writer, self.threads = shared
+        self.deleted = False
+        self._counts = counts  # seq and rows, as long as the state is not loaded
+        self._state: State | None = None
+        self._loading: asyncio.Task[State] | None = None
+        self._queue: deque[_Job] = deque()
+        self._worker: asyncio.Task[None] | None = None
+        self._snapshot = 0  # the record in the last snapshot
+        self._since = (0, 0)  # records and rows after it
+
+    # ---- the state
+
+    @property
+    def waiting(self) -> int:
+        """How many requests to learn have not begun."""
+        return len(self._queue)
+
+    @property
+    def rows(self) -> int:
+        """Rows learned."""
+        return self._counts[1] if self._state is None else self._state.monitor.rows
+
+    @property
+    def seq(self) -> int:
+        """Records in the log, ever."""
+        return self._counts[0] if self._state is None else self._state.seq
+
+    def adopt(self, state: State) -> None:
+        """Begin with a state that the database has as the snapshot."""
+        self._state, self._snapshot, self._since = state, state.seq, (0, 0)
+
+    async def state(self) -> State:
+        """Return the published state, loaded at the first call."""
+        if self._state is not None:
+            return self._state
+        if self._loading is None:
+            self._loading = asyncio.create_task(self._load())
+        loading = self._loading
+        try:
+            return await asyncio.shield(loading)
+        finally:
+            if loading.done() and self._loading is loading:
+                self._loading = None
+
+    async def _load(self) -> State:
+        loop = asyncio.get_running_loop()
+        state, self._snapshot, self._since = await loop.run_in_executor(self.threads, self._replay)
+        self._state = state
+        return state
+
+    def _replay(self) -> tuple[State, int, tuple[int, int]]:
+        found = self.store.snapshot(self.id)
+        if found is None:
+            raise Refused(404, f"There is no model called {self.name!r}.")
+        state = State.from_parts(self.spec, bytes(found.state), found.metrics, found.seq)
+        records = rows = 0
+        while following := self.store.records_after(self.id, state.seq):
+            for seq, data in following:
+                record = Record.from_bytes(data)
+                state.learn(record.X, record.y)
+                if state.seq != seq:
+                    raise RuntimeError(f"record {state.seq} of {self.name!r} is missing")
+                records, rows = records + 1, rows + len(record.X)
+        return state, int(found.seq), (records, rows)
+
+    # ---- predict
+
+    async def predict(self, X: Array, remember: bool) -> tuple[Answer, list[str] | None]:
+        """Predict rows; where they are to be remembered, they are on disk before the answer."""
+        state = await self.state()
+        self.check_width(state, X)
+        if X.size <= INLINE:
+            answer = state.model.predict(X)
+        else:
+            loop = asyncio.get_running_loop()
+            answer = await loop.run_in_executor(self.threads, state.model.predict, X)
+        if not remember:
+            return answer, None
+        if self.writer.waiting >= 16 * self.settings.queue:
+            raise Refused(429, "The disk cannot keep up. Try again.", retry_after=1)
+        batch = secrets.token_hex(12)
+        row = {
+            "id": batch,
+            "model": self.id,
+            "at": time.time(),
+            "rows": len(X),
+            "features": X.astype("<f8").tobytes(),
+            "spent": bytes(len(X)),
+        }
+        await asyncio.wrap_future(self.writer.submit([(ADD_PREDICTIONS, row)]))
+        return answer, [f"{batch}-{k}" for k in range(len(X))]
+
+    def check_width(self, state: State, X: Array) -> None:
+        """Refuse rows of another width than the model's."""
+        columns = state.model.columns
+        if columns is not None and X.shape[1] != columns:
+            raise Refused(422, f"Rows have {X.shape[1]} features; the model has {columns}.", "rows")
+
+    # ---- learn
+
+    async def learn(self, lesson: Lesson) -> dict[str, Any]:
+        """Learn; on disk before the answer."""
+        if len(self._queue) >= self.settings.queue:
+            raise Refused(429, "Too many requests wait for this model. Try again.", retry_after=1)
+        done: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._queue.append(_Job(lesson, done))
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._work())
+        return await asyncio.shield(done)
+
+    async def idle(self) -> None:
+        """Wait until the queue is empty."""
+        while self._worker is not None and not self._worker.done():
+            await asyncio.wait([self._worker])
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._queue:
+            jobs = [self._queue.popleft() for _ in range(min(GROUP, len(self._queue)))]
+            try:
+                if self.deleted:
+                    raise Refused(404, f"There is no model called {self.name!r}.")
+                base = await self.state()
+                group = await loop.run_in_executor(self.threads, self._apply, base, jobs)
+                if group.ops:
+                    await asyncio.wrap_future(self.writer.submit(group.ops))
+                    self._state, self._since = group.state, group.since
+                    self._snapshot = group.previous
+                    self._counts = (group.state.seq, group.state.monitor.rows)
+            except Exception as error:
+                self._state = None  # whether it was committed only the database knows
+                for job in jobs:
+                    if not job.done.done():
+                        job.done.set_exception(error)
+                continue
+            for job in jobs:
+                if job.done.done():
+                    continue
+                if isinstance(job.result, dict):
+                    job.done.set_result(job.result)
+                else:
+                    job.done.set_exception(job.result or RuntimeError("no result"))
+
+    def _apply(self, base: State, jobs: list[_Job]) -> _Group:
+        """Learn on a copy; say what is to be written. Runs in a thread."""
+        wanted = [job.lesson.key for job in jobs if job.lesson.key is not None]
+        known = self.store.answers(self.id, wanted) if wanted else {}
+        batches = _Batches(self.store, self.id, jobs)
+        state = base.copy()
+        ops: list[Op] = []
+        records, rows = self._since
+        for job in jobs:
+            lesson = job.lesson
+            if lesson.key in known:
+                digest, answer = known[lesson.key]
+                job.result = (
+                    json.loads(answer)
+                    if digest == lesson.digest
+                    else Refused(409, "This idempotency key came with another request before.")
+                )
+                continue
+            try:
+                X = batches.rows(lesson.ids) if lesson.X is None else lesson.X
+                self._check(state, X, lesson.y)
+            except Refused as error:
+                job.result = error
+                continue
+            record = state.learn(X, lesson.y)
+            records, rows = records + 1, rows + len(X)
+            job.result = {"learned": len(X), "rows": state.monitor.rows, "seq": state.seq}
+            row = {"model": self.id, "seq": state.seq, "rows": len(X), "data": record.to_bytes()}
+            ops.append((ADD_RECORD, row))
+            if lesson.ids is not None:
+                batches.spend(lesson.ids)
+            if lesson.key is not None:
+                answer = json.dumps(job.result)
+                known[lesson.key] = (lesson.digest, answer)
+                ops.append((ADD_KEY, self._key(lesson, answer)))
+        ops += batches.ops()
+        previous = self._snapshot
+        if records >= self.settings.snapshot_records or rows >= self.settings.snapshot_rows:
+            # The log is kept back to the snapshot before: comparators look at recent rows.
+            ops += [
+                (SNAPSHOT, snapshot_of(self.id, state)),
+                (PRUNE, {"of_model": self.id, "upto": previous}),
+            ]
+            previous, records, rows = state.seq, 0, 0
+        return _Group(state, ops, (records, rows), previous)
+
+    def _key(self, lesson: Lesson, answer: str) -> dict[str, Any]:
+        return {
+            "model": self.id,
+            "key": lesson.key,
+            "digest": lesson.digest,
+            "answer": answer,
+            "at": time.time(),
+        }
+
+    def _check(self, state: State, X: Array, y: Any) -> None:
+        """Refuse what the estimator would, before anything has changed."""
+        self.check_width(state, X)
+        if len(X) != len(y):
+            raise Refused(422, f"There are {len(X)} rows but {len(y)} labels.", "labels")
+        if self.spec.task == "regression":
+            return
+        known = state.model.classes
+        kinds = {type(label) for label in (*known[:1], *y)}
+        if len(kinds) > 1:
+            raise Refused(422, "Labels must be all strings or all integers.", "labels")
+        if len({*known, *y}) > self.settings.max_classes:
+            raise Refused(422, f"A model may have {self.settings.max_classes} classes.", "labels")
+
+    def final_snapshot(self) -> list[Op]:
+        """Return what writes a snapshot now, so that the next start has nothing to replay."""
+        if self._state is None or self._since[0] == 0:
+            return []
+        return [(SNAPSHOT, snapshot_of(self.id, self._state))]
+
+
+class _Batches:
+    """The remembered rows that a group of requests learns, and which of them are spent."""
+
+    def __init__(self, store: Store, model: int, jobs: list[_Job]) -> None:
+        ids = {one.partition("-")[0] for job in jobs for one in job.lesson.ids or ()}
+        found = store.waiting(model, sorted(ids)) if ids else {}
+        self._features: dict[str, Array] = {}
+        self._spent: dict[str, bytearray] = {}
+        self._touched: set[str] = set()
+        for batch, (rows, features, spent) in found.items():
+            self._features[batch] = np.frombuffer(features, "<f8").reshape(rows, -1)
+            self._spent[batch] = bytearray(spent)
+
+    def rows(self, ids: list[str] | None) -> Array:
+        """Return the rows of ids that wait for their labels."""
+        assert ids is not None
+        if len(set(ids)) < len(ids):
+            raise Refused(422, "ids must differ from each other.", "ids")
+        rows = []
+        for k, one in enumerate(ids):
+            batch, _, place = one.partition("-")
+            spent, at = self._spent.get(batch), int(place)
+            if spent is None or at >= len(spent) or spent[at]:
+                raise Refused(
+                    409,
+                    f"{one} waits for no label: unknown, learned already, or too old.",
+                    f"ids[{k}]",
+                )
+            rows.append(self._features[batch][at])
+        if len({len(row) for row in rows}) > 1:
+            raise Refused(422, "The rows of these ids differ in their number of features.", "ids")
+        return np.array(rows)
+
+    def spend(self, ids: list[str]) -> None:
+        """Mark ids as learned."""
+        for one in ids:
+            batch, _, place = one.partition("-")
+            self._spent[batch][int(place)] = 1
+            self._touched.add(batch)
+
+    def ops(self) -> list[Op]:
+        """Return what keeps the marks: a batch that is wholly spent goes."""
+        marked: list[Op] = []
+        dropped: list[Op] = []
+        for batch in sorted(self._touched):
+            spent = bytes(self._spent[batch])
+            if all(spent):
+                dropped.append((DROP_PREDICTIONS, {"batch": batch}))
+            else:
+                marked.append((SPEND, {"batch": batch, "marks": spent}))
+        return marked + dropped
+
+
+def snapshot_of(model: int, state: State) -> dict[str, Any]:
+    """Return the parameters of ``SNAPSHOT``."""
+    data, metrics = state.parts()
+    return {
+        "model": model,
+        "at_seq": state.seq,
+        "at_rows": state.monitor.rows,
+        "bytes": data,
+        "json": metrics,
+    }

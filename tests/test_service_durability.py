@@ -1,0 +1,154 @@
+"""Real servers, killed for real, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fastapi", reason="the service extra is not installed")
+pytest.importorskip("psycopg")
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+import serving
+
+from benchmarks import kill_service
+from swordplay.service.client import Client, ServiceError
+from swordplay.service.settings import SettingsError
+from swordplay.service.store import Store
+
+NO_POSTGRES = serving.why_no_postgres()
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(400, 5))
+Y = X @ np.arange(5.0) + 0.1 * RNG.normal(size=400)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    if NO_POSTGRES:
+        pytest.skip(NO_POSTGRES)
+    # Not under pytest's folder: the user that PostgreSQL runs as cannot look into it.
+    with tempfile.TemporaryDirectory() as folder, serving.postgres(folder) as make:
+        yield make
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def databases(request, tmp_path):
+    """Return a function that gives a new, empty database each time."""
+    numbers = itertools.count()
+    if request.param == "sqlite":
+        return lambda: f"sqlite:///{tmp_path}/{next(numbers)}.db"
+    make = request.getfixturevalue("cluster")
+    prefix = f"t{abs(hash(request.node.name)) % 10**9}"
+    return lambda: make(f"{prefix}_{next(numbers)}")
+
+
+def test_killed_under_load_nothing_is_lost_and_nothing_learned_twice(databases):
+    kills, rows, final, done = kill_service.trial(databases(), kills=4, clients=2)
+    assert kills == 4
+    assert rows > len(done) > 10
+    assert kill_service.undisturbed(databases(), done) == final
+
+
+def test_a_killed_server_goes_on_as_if_nothing_had_happened(databases):
+    database, files = databases(), []
+    with serving.Server(database, snapshot_records=7) as server, Client(server.url) as one:
+        one.create("r")
+        one.create("c", task="classification")
+        for start in range(0, 200, 10):
+            part = slice(start, start + 10)
+            one.learn("r", X[part], Y[part])
+            one.learn("c", X[part], np.where(Y[part] > 0, "up", "down"))
+        waiting = one.predict("r", X[200:203])
+        one.learn_ids("r", waiting.ids[1:2], Y[201:202])
+        before = [one.export(name) for name in ("r", "c")]
+        told = one.describe("r")
+        server.kill()
+    with serving.Server(database) as server, Client(server.url) as one:
+        assert [one.export(name) for name in ("r", "c")] == before
+        assert one.describe("r") == told
+        assert [m["rows"] for m in one.models()] == [200, 201]
+        with pytest.raises(ServiceError, match="waits for no label"):
+            one.learn_ids("r", waiting.ids[1:2], Y[201:202])
+        one.learn_ids("r", waiting.ids[::2], Y[[200, 202]])
+        assert one.describe("r", regret=False)["metrics"]["rows"] == 203
+        files.append(one.export("r"))
+        assert server.stop() == 0  # gracefully: a snapshot is written
+    with serving.Server(database) as server, Client(server.url) as one:
+        files.append(one.export("r"))
+    assert files[0] == files[1]
+
+
+def test_a_key_is_known_after_a_kill(databases):
+    database = databases()
+    with serving.Server(database) as server, Client(server.url) as one:
+        one.create("m")
+        first = one.learn("m", X[:5], Y[:5], key="k")
+        server.kill()
+    with serving.Server(database) as server, Client(server.url) as one:
+        assert one.learn("m", X[:5], Y[:5], key="k") == first
+        assert one.models()[0]["rows"] == 5
+
+
+def test_deleted_is_deleted(databases):
+    database = databases()
+    with serving.Server(database) as server, Client(server.url) as one:
+        one.create("m")
+        one.learn("m", X, Y)
+        one.delete("m")
+        one.create("m")
+        server.kill()
+    with serving.Server(database) as server, Client(server.url) as one:
+        assert one.models()[0]["rows"] == 0
+
+
+def test_one_server_a_database(databases, monkeypatch):
+    monkeypatch.setattr("swordplay.service.store._PATIENCE", 0.3)
+    database = databases()
+    first = Store(database)
+    with pytest.raises(SettingsError, match="Another server"):
+        Store(database)
+    first.close()
+    Store(database).close()
+
+
+def test_many_learn_and_read_at_a_time(databases):
+    with serving.Server(databases()) as server:
+        with Client(server.url) as one:
+            one.create("m")
+            one.learn("m", X, Y)
+        failures, seqs = [], []
+
+        def learn():
+            with Client(server.url) as one:
+                for k in range(20):
+                    seqs.append(one.learn("m", X[k : k + 5], Y[k : k + 5])["seq"])
+
+        def read():
+            with Client(server.url) as one:
+                for _ in range(30):
+                    told = one.predict("m", X[:3])
+                    if not np.isfinite(told.predictions).all() or len(told.ids) != 3:
+                        failures.append(told)
+                    one.describe("m", regret=False)
+
+        threads = [threading.Thread(target=work) for work in (learn, learn, learn, read, read)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failures
+        assert sorted(seqs) == list(range(2, 62))
+        with Client(server.url) as one:
+            assert one.models()[0]["rows"] == 400 + 60 * 5
+
+
+def test_it_refuses_to_open_to_the_outside_without_tokens(databases):
+    with pytest.raises(RuntimeError, match="no tokens"):
+        serving.Server(databases(), host="0.0.0.0")
