@@ -1,0 +1,175 @@
+"""Fleets as Parquet files and as bytes: no pickle, and nothing that was damaged is believed."""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from swordplay._types import Array
+from swordplay.fleet.keys import from_text, to_text
+from swordplay.fleet.models import Model, refuse_other, restore
+from swordplay.kernels.fleet import STATS
+from swordplay.state import StateError
+
+if TYPE_CHECKING:
+    from swordplay.fleet.fleet import Fleet
+
+FORMAT = 1
+_META = b"swordplay.fleet"
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError(
+            'Fleets are kept in Parquet files, which need pyarrow: pip install "swordplay[files]"'
+        ) from error
+    return pyarrow
+
+
+def header(model: Model) -> dict[str, Any]:
+    """Return what a state of ``model`` says about itself."""
+    try:
+        release = version("swordplay")
+    except PackageNotFoundError:  # pragma: no cover - run from a bare source tree
+        release = "unknown"
+    fresh = model.fresh
+    return {
+        "format": FORMAT,
+        "version": release,
+        "dtype": fresh.dtype.str,
+        "floats": fresh.size,
+        "model": model.saved(),
+    }
+
+
+def check_header(told: dict[str, Any], like: Model | None, what: str) -> Model:
+    """Return the model of a state, or refuse the state with the reason."""
+    if told.get("format") != FORMAT:
+        raise StateError(
+            f"{what} has format {told.get('format')} (version {told.get('version')}); this version "
+            f"reads format {FORMAT}. Load it with the version of swordplay that wrote it."
+        )
+    model = restore(told["model"])
+    if like is not None:
+        refuse_other(like, model, what)
+    if told["floats"] != model.fresh.size or np.dtype(told["dtype"]) != model.fresh.dtype:
+        raise StateError(
+            f"{what} holds rows of {told['floats']} floats of type {told['dtype']}; the model "
+            f"needs {model.fresh.size} of type {model.fresh.dtype}. Another version wrote it "
+            f"({told.get('version')})."
+        )
+    return model
+
+
+def save(fleet: Fleet, path: str | os.PathLike[str]) -> None:
+    """Write a fleet, a row group for each block's worth of keys."""
+    pa = _arrow()
+    keys = fleet._store.keys.all()
+    if isinstance(keys, np.ndarray):
+        kind, key_type = "whole", pa.int64()
+    else:
+        kind, key_type = "text", pa.string()
+        keys = [to_text(key) for key in keys]
+    told = {**header(fleet.model), "keys": kind, "times": fleet._time_kind}
+    width = fleet.model.fresh.nbytes
+    schema = pa.schema(
+        [
+            ("key", key_type),
+            ("row", pa.binary(width)),
+            ("stats", pa.binary(8 * STATS)),
+            ("newest", pa.int64()),
+            ("late", pa.int64()),
+        ],
+        metadata={_META: json.dumps(told)},
+    )
+    target = Path(path)
+    beside = target.with_name(target.name + ".part")
+    try:
+        with open(beside, "wb") as file:
+            with pa.parquet.ParquetWriter(
+                file,
+                schema,
+                compression="none",  # floats of a learner do not shrink
+                use_dictionary=False,
+                write_statistics=False,
+                write_page_checksum=True,
+            ) as writer:
+                step = 4 * fleet._store.blocks.per_block
+                for start in range(0, len(fleet), step):
+                    numbers = np.arange(start, min(start + step, len(fleet)))
+                    rows, stats = fleet._store.read(numbers)
+                    columns = [
+                        pa.array(keys[start : start + step], key_type),
+                        _packed(pa, rows),
+                        _packed(pa, stats),
+                        pa.array(fleet._store.newest[numbers]),
+                        pa.array(fleet._store.late[numbers]),
+                    ]
+                    writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def load(path: str | os.PathLike[str], like: Model | None, **how: Any) -> Fleet:
+    """Read a fleet."""
+    from swordplay.fleet.fleet import Fleet
+
+    pa = _arrow()
+    what = f"The file {path}"
+    try:
+        file = pa.parquet.ParquetFile(path, page_checksum_verification=True)
+        metadata = file.schema_arrow.metadata or {}
+        if _META not in metadata:
+            raise StateError(f"{what} is not a saved fleet.")
+        told = json.loads(metadata[_META])
+        model = check_header(told, like, what)
+        fleet = Fleet(model, **how)
+        fleet._time_kind = told["times"]
+        for group in range(file.num_row_groups):
+            table = file.read_row_group(group)
+            if told["keys"] == "whole":
+                keys: Any = table["key"].to_numpy()
+            else:
+                keys = [from_text(text) for text in table["key"].to_pylist()]
+            rows = _unpacked(table["row"], model.fresh.dtype, model.fresh.size)
+            stats = _unpacked(table["stats"], np.dtype(np.float64), STATS)
+            newest, late = table["newest"].to_numpy(), table["late"].to_numpy()
+            fleet._store.admit(keys, rows, stats, newest, late)
+    except StateError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise StateError(f"{what} is damaged or not a saved fleet: {error}") from error
+    return fleet
+
+
+def _packed(pa: Any, rows: Array) -> Any:
+    """Return rows as fixed-size binary, without copying them."""
+    rows = np.ascontiguousarray(rows)
+    kind = pa.binary(rows.shape[1] * rows.itemsize)
+    return pa.FixedSizeBinaryArray.from_buffers(kind, len(rows), [None, pa.py_buffer(rows)])
+
+
+def _unpacked(column: Any, dtype: np.dtype[Any], width: int) -> Array:
+    parts = []
+    for chunk in column.chunks:
+        size = dtype.itemsize * width
+        raw = np.frombuffer(chunk.buffers()[1], dtype=np.uint8)
+        raw = raw[chunk.offset * size : (chunk.offset + len(chunk)) * size]
+        parts.append(raw.view(dtype).reshape(len(chunk), width))
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts) if parts else np.empty((0, width), dtype=dtype)
