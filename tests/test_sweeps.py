@@ -63,8 +63,6 @@ def test_dask_gives_the_same_table():
 IN_A_ROOM = """
 import subprocess, sys
 subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-import os
-links = os.listdir("/sys/class/net") if os.path.ismount("/sys") else []
 out = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
 assert len(out.splitlines()) == 1, out  # nothing but lo: Ray listens on every interface
 import ray
@@ -75,7 +73,7 @@ print("TABLE" + dump(run("ray")))
 """
 
 
-def test_ray_gives_the_same_table_behind_closed_doors():
+def test_ray_gives_the_same_table_behind_closed_doors(tmp_path):
     if importlib.util.find_spec("ray") is None:
         pytest.skip("Ray is not installed (extra ray)")
     if not (shutil.which("unshare") and shutil.which("ip")):
@@ -85,10 +83,12 @@ def test_ray_gives_the_same_table_behind_closed_doors():
         room = ["unshare", "-n"]
         if subprocess.run([*room, "ip", "link", "set", "lo", "up"], check=False).returncode:
             pytest.skip("Ray listens on every interface, and no network namespace can be made here")
-    code = IN_A_ROOM.format(tests=str(Path(__file__).parent))
+    tests = str(Path(__file__).parent)
+    code = IN_A_ROOM.format(tests=tests)
+    surroundings = {**os.environ, "PYTHONPATH": tests, "HOME": str(tmp_path)}
     done = subprocess.run(
         [*room, sys.executable, "-c", code],
-        capture_output=True, text=True, timeout=300, check=False,
+        capture_output=True, text=True, timeout=300, env=surroundings, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     table = done.stdout.split("TABLE")[1].strip()

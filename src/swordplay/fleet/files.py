@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import struct
+import zlib
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,9 +59,12 @@ def check_header(told: dict[str, Any], like: Model | None, what: str) -> Model:
             f"{what} has format {told.get('format')} (version {told.get('version')}); this version "
             f"reads format {FORMAT}. Load it with the version of swordplay that wrote it."
         )
-    model = restore(told["model"])
-    if like is not None:
-        refuse_other(like, model, what)
+    if like is not None and like.saved() == told["model"]:
+        model = like
+    else:
+        model = restore(told["model"])
+        if like is not None:
+            refuse_other(like, model, what)
     if told["floats"] != model.fresh.size or np.dtype(told["dtype"]) != model.fresh.dtype:
         raise StateError(
             f"{what} holds rows of {told['floats']} floats of type {told['dtype']}; the model "
@@ -153,6 +158,78 @@ def load(path: str | os.PathLike[str], like: Model | None, **how: Any) -> Fleet:
         if isinstance(error, FileNotFoundError):
             raise
         raise StateError(f"{what} is damaged or not a saved fleet: {error}") from error
+    return fleet
+
+
+_MAGIC = b"SWORDFLT"
+
+
+def to_bytes(fleet: Fleet, about: dict[str, Any] | None) -> bytes:
+    """Return a fleet as bytes: magic, checksum, length of the header, header, keys, arrays."""
+    keys = fleet._store.keys.all()
+    if isinstance(keys, np.ndarray):
+        kind, packed = "whole", keys.tobytes()
+    elif set(map(type, keys)) == {str}:
+        kind, packed = "strings", json.dumps(keys).encode()
+    else:
+        kind, packed = "text", json.dumps([to_text(key) for key in keys]).encode()
+    told = {
+        **header(fleet.model),
+        "keys": kind,
+        "times": fleet._time_kind,
+        "count": len(fleet),
+        "key_bytes": len(packed),
+        "about": about,
+    }
+    rows, stats = fleet._store.read(np.arange(len(fleet)))
+    arrays = (fleet._store.newest, fleet._store.late, stats, rows)
+    text = json.dumps(told).encode()
+    body = b"".join([struct.pack("<I", len(text)), text, packed, *(a.tobytes() for a in arrays)])
+    return _MAGIC + struct.pack("<I", zlib.crc32(body)) + body
+
+
+def from_bytes(
+    data: bytes, like: Model | None, about: dict[str, Any] | None, **how: Any
+) -> Fleet:
+    """Return the fleet that ``to_bytes`` described."""
+    from swordplay.fleet.fleet import Fleet
+
+    what = "The state"
+    if len(data) < 16 or not data.startswith(_MAGIC):
+        raise StateError("These bytes are not a swordplay fleet: they do not begin like one.")
+    body = memoryview(data)[12:]
+    if struct.unpack("<I", data[8:12])[0] != zlib.crc32(body):
+        raise StateError("The state is damaged: its checksum does not match its content.")
+    (length,) = struct.unpack("<I", body[:4])
+    told = json.loads(bytes(body[4 : 4 + length]))
+    model = check_header(told, like, what)
+    if about is not None and told["about"] != about:
+        raise StateError(
+            f"{what} was made with other settings.\n  given: {json.dumps(about)}\n"
+            f"  there: {json.dumps(told['about'])}"
+        )
+    count, at = told["count"], 4 + length
+    packed = body[at : at + told["key_bytes"]]
+    at += told["key_bytes"]
+
+    def cut(dtype: Any, width: int) -> Array:
+        nonlocal at
+        end = at + np.dtype(dtype).itemsize * width * count
+        array = np.frombuffer(body[at:end], dtype=dtype).reshape(count, width)
+        at = end
+        return array
+
+    newest, late = cut(np.int64, 1)[:, 0], cut(np.int64, 1)[:, 0]
+    stats, rows = cut(np.float64, STATS), cut(model.fresh.dtype, model.fresh.size)
+    keys: Any
+    if told["keys"] == "whole":
+        keys = np.frombuffer(packed, dtype=np.int64)
+    else:
+        keys = json.loads(bytes(packed))
+        keys = keys if told["keys"] == "strings" else [from_text(text) for text in keys]
+    fleet = Fleet(model, **how)
+    fleet._time_kind = told["times"]
+    fleet._store.admit(keys, rows, stats, newest, late)
     return fleet
 
 

@@ -329,5 +329,24 @@ class Fleet:
 
         return load(path, like, **how)
 
+    def to_bytes(self, about: dict[str, Any] | None = None) -> bytes:
+        """Return the fleet as bytes; ``about`` is kept with it, as JSON."""
+        from swordplay.fleet.files import to_bytes
+
+        return to_bytes(self, about)
+
+    @classmethod
+    def from_bytes(
+        cls,
+        data: bytes,
+        like: Model | None = None,
+        about: dict[str, Any] | None = None,
+        **how: Any,
+    ) -> Fleet:
+        """Return the fleet of ``to_bytes``; another model, or other ``about``, is refused."""
+        from swordplay.fleet.files import from_bytes
+
+        return from_bytes(data, like, about, **how)
+
     def __repr__(self) -> str:
         return f"Fleet({len(self)} keys, {self.model.definition()})"

@@ -89,6 +89,8 @@ class PaperModel:
         self.loss = losses.Squared() if loss is None else loss
         self.dim = learner.domain.dim
         self.fresh = self.learner._row
+        template = base64.b64encode(self.learner.to_bytes()).decode()
+        self._saved = {"kind": "paper", "template": template, **self.definition()}
         self._address = calls.address_of_learn(self.learner._layout.compact, self.fresh.dtype)
 
     def definition(self) -> dict[str, Any]:
@@ -98,8 +100,10 @@ class PaperModel:
         return dict(json.loads(json.dumps(told)))
 
     def saved(self) -> dict[str, Any]:
-        template = base64.b64encode(self.learner.to_bytes()).decode()
-        return {"kind": "paper", "template": template, **self.definition()}
+        return self._saved
+
+    def __reduce__(self) -> Any:
+        return restore, (self.saved(),)  # addresses are another process's own
 
     def check_targets(self, y: Array) -> None:
         self.loss.check_targets(y)
@@ -206,6 +210,9 @@ class PoolModel:
 
     def saved(self) -> dict[str, Any]:
         return {"kind": "pool", **self.definition()}
+
+    def __reduce__(self) -> Any:
+        return restore, (self.saved(),)
 
     def check_targets(self, y: Array) -> None:
         if self._labels and not np.isin(y, (0.0, 1.0)).all():
