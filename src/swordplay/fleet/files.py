@@ -188,9 +188,7 @@ def to_bytes(fleet: Fleet, about: dict[str, Any] | None) -> bytes:
     return _MAGIC + struct.pack("<I", zlib.crc32(body)) + body
 
 
-def from_bytes(
-    data: bytes, like: Model | None, about: dict[str, Any] | None, **how: Any
-) -> Fleet:
+def from_bytes(data: bytes, like: Model | None, about: dict[str, Any] | None, **how: Any) -> Fleet:
     """Return the fleet that ``to_bytes`` described."""
     from swordplay.fleet.fleet import Fleet
 

@@ -8,6 +8,7 @@ order the shuffle brought them in.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
@@ -21,7 +22,7 @@ from swordplay.losses import Loss
 
 try:
     import pandas as pd
-    from pyspark.sql import functions
+    from pyspark.sql import functions, types
     from pyspark.sql.streaming import StatefulProcessor
 except ImportError as error:
     raise ImportError(
@@ -103,9 +104,7 @@ class Bucket:
         order = np.lexsort([targets, *matrix.T[::-1], *first, times])
         keys = frame[self.key].to_numpy()[order]
         told = np.empty(len(frame))
-        told[order] = fleet.predict_then_learn(
-            keys, matrix[order], targets[order], times[order]
-        )
+        told[order] = fleet.predict_then_learn(keys, matrix[order], targets[order], times[order])
         answer = frame[self.kept].assign(prediction=told)
         return fleet.to_bytes(self.about), answer
 
@@ -120,9 +119,7 @@ class Processor(StatefulProcessor):  # type: ignore[misc]  # Spark's classes car
         """Ask for one value a bucket."""
         self.state = handle.getValueState(STATE, "state binary")
 
-    def handleInputRows(  # noqa: N802 - Spark's name
-        self, key: Any, rows: Iterator[Any], timerValues: Any  # noqa: N803
-    ) -> Iterator[Any]:
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
         """Predict, then learn, the new rows of a bucket."""
         old = bytes(self.state.get()[0]) if self.state.exists() else None
         new, answer = self.bucket.advance(old, rows)
@@ -154,13 +151,17 @@ def stream_learn(
     prediction.
 
     Rows of a key are learned in the order of ``time`` within a micro-batch; equal times in that of
-    ``sequence``, else of the row's own values. A row older than the newest that its key has seen in
-    an earlier micro-batch is *late*: it is predicted and learned as it comes ("learn"), or predicted
-    alone ("predict"), and counted. A null key or time stops the query: filter such rows out before.
+    ``sequence``, else of the row's own values. A row older than the newest that its key has seen
+    in an earlier micro-batch is *late*: it is predicted and learned as it comes ("learn"), or
+    predicted alone ("predict"), and counted. A null key or time stops the query: filter such rows
+    out before.
 
     Args:
         df: rows.
-        key, time, features, target: its columns.
+        key: the column of keys.
+        time: the column that orders the rows of a key.
+        features: the columns that are learned from.
+        target: the column that is predicted.
         model: a one-gradient learner of the paper, or ``PoolModel(len(features))``.
         loss: of a learner of the paper.
         sequence: a column that tells rows of equal times apart.
@@ -234,11 +235,10 @@ def predict_with(
     Args:
         df: rows, batch or streaming.
         state: the path of a saved fleet that every worker can read; or a fleet, saved to ``path``.
-        key, features: columns of ``df``.
+        key: the column of keys.
+        features: the columns that were learned from.
         path: where to save a fleet for the workers.
     """
-    import os
-
     if isinstance(state, Fleet):
         if path is None:
             raise ValueError("Give path=, where workers can read the fleet from.")
@@ -252,4 +252,5 @@ def predict_with(
             matrix = frame[names].to_numpy(dtype=np.float64, na_value=np.nan)
             yield frame.assign(prediction=fleet.predict(frame[key].to_numpy(), matrix))
 
-    return df.mapInPandas(answer, df.schema.add("prediction", "double"))
+    schema = types.StructType(list(df.schema.fields)).add("prediction", "double")
+    return df.mapInPandas(answer, schema)
