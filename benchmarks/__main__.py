@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import files, many, native, peers, report, sparse, startup
+from benchmarks import drift, files, many, native, peers, report, sparse, startup
 from benchmarks.measure import Row, Settings
 
 GROUPS: dict[str, Callable[[Settings], list[Row]]] = {
@@ -42,6 +43,8 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m benchmarks",
         description="Compare the speed of swordplay with its bars and with other libraries.",
         epilog=textwrap.dedent("""\
+            python -m benchmarks drift compares losses, not times: see its own --help.
+
             Run it on a machine that does nothing else. Other libraries are measured where they are
             installed: pip install "swordplay[bench]".
 
@@ -61,6 +64,9 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> None:
     """Run the benchmarks that were asked for."""
+    if sys.argv[1:2] == ["drift"]:
+        drift.main(sys.argv[2:])
+        return
     options = parser().parse_args()
     settings = Settings(repetitions=options.repetitions, quick=options.quick)
     options.out.mkdir(parents=True, exist_ok=True)

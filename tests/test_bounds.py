@@ -388,3 +388,149 @@ def test_a_violated_certificate_says_so():
     )
     assert not certificate.holds
     assert "VIOLATED" in str(certificate)
+
+
+def test_the_terms_of_three_guesses_add_up():
+    """Evaluated naively, guess by guess.
+
+    Fails without ln 2 for the inherited prior, without the number of guesses in the spread, with
+    S_p over the last cap alone, and when the toll of earlier guesses is forgotten.
+    """
+    rng = np.random.default_rng(8)
+    domain, T = sp.Ball(3, 0.4), 200  # guesses of 16, 64 and 256 rounds
+    stream = make_stream(rng, domain, sp.Squared(), T, "noise")
+    known = stream.assumptions(domain)
+    G, L, D = known.lipschitz, known.smoothness, domain.diameter
+    for name in ("SwordPP", "Ader++"):
+        learner = LEARNERS[name](domain, sp.Assumptions(G, L, None))
+        run = sp.play(learner, stream, record=("decisions", "weights", "base_decisions"))
+        gradients = np.array([stream.gradient(t, run.decisions[t]) for t in range(T)])
+        hints = np.vstack([np.zeros(3), gradients[:-1]]) * (name == "SwordPP")
+        surprise = np.sum((gradients - hints) ** 2, axis=1)
+        last = learner.step_sizes
+        inverse, spent, calm, toll, travel, mixed = 0.0, 0.0, 0.0, np.zeros(len(last)), 0.0, 0.0
+        for begin, end, guess in ((0, 16, 16), (16, 80, 64), (80, T, 256)):
+            part = LEARNERS[name](domain, sp.Assumptions(G, L, guess))
+            steps, rate = part.step_sizes, part._rate
+            nearest = np.abs(np.log(last)[:, None] - np.log(steps)[None, :]).argmin(axis=1)
+            A = np.sum(surprise[begin:end])
+            toll += steps[nearest] * A
+            rates = [
+                rate.after(a, 0) for a in np.concatenate([[0], np.cumsum(surprise[begin:end])])
+            ]
+            spent += np.sum(np.array(rates[:-1]) * surprise[begin:end])
+            inverse += 1 / rates[-1]
+            count = len(steps)
+            p = run.weights[begin:end, len(last) - count :]
+            x = run.base_decisions[begin:end, len(last) - count :]
+            calm += np.sum(np.abs(np.diff(p, axis=0)).sum(axis=1) ** 2) / (4 * rate.cap)
+            moves = np.sum(np.diff(x, axis=0) ** 2, axis=2)
+            travel = travel + moves.sum(axis=0)[nearest]
+            mixed += np.sum(p[1:] * moves)
+        strength = 2 * L if name == "SwordPP" else 0.0
+        u = domain.sample(rng, T)
+        spread = 3 * D**2 + 2 * D * oracle.path_length(u)
+        choice = (math.log(2) - np.log(part._prior)) * inverse
+        every_i = toll + spread / (2 * last) + choice + (strength - 1 / (4 * last.max())) * travel
+        expected = every_i.min() + D**2 * spent - calm - strength * mixed
+        certificate = sp.certify(learner, run, stream, u)
+        assert certificate.bound == pytest.approx(expected, rel=1e-9), name
+
+
+def test_closed_forms_are_the_oracles():
+    rng = np.random.default_rng(1)
+    u = rng.standard_normal((40, 2))
+    P = oracle.path_length(u)
+    for _ in range(20):
+        D, G, L, V, F = rng.uniform(0.1, 5, 5)
+        N = int(rng.integers(2, 12))
+        constants = {"D": D, "G": G, "L": L, "V": V}
+        choice, spread, varied = math.log(N), D**2 + 2 * D * P, G**2 + 2 * V
+        assert bounds.theorem_2(N, G, L, V, D) == pytest.approx(
+            oracle.theorem_2(N, **constants)["bound"]
+        )
+        assert bounds.theorem_3(N, G, L, V, D, P) == pytest.approx(
+            oracle.theorem_3(N, u, **constants)["bound"]
+        )
+        assert bounds.lemma_1(0.3, G, V, D, P) == pytest.approx(
+            oracle.lemma_1(u, eta=0.3, D=D, G=G, V=V)["bound"]
+        )
+        # Eq. (46) with eps-bar = 1/(8 D^2 L) and eta-bar = 1/(8L), term by term
+        assert bounds.theorem_4(N, G, L, V, D, P) == pytest.approx(
+            2 * math.sqrt(choice * (G**2 * D**2 + 2 * D**2 * V))
+            + 2 * math.sqrt(spread * varied)
+            + 4 * choice * 8 * D**2 * L
+            + 4 * spread * 8 * L
+        )
+        assert bounds.theorem_6(N, L, F, D, P) <= oracle.small_loss(N, F, u, D=D, L=L)["bound"] * (
+            1 + 1e-9
+        )
+        assert bounds.theorem_10(N, G, L, V, F, D, P) > bounds.theorem_2(1, G, L, V, D)
+
+
+def test_a_run_is_certified_with_its_own_learner():
+    stream = sp.streams.abrupt_drift(horizon=300, dim=3, every=100, seed=0)
+    domain = sp.Ball(3, 1.0)
+    facts = stream.assumptions(domain)
+    learner = sp.SwordPP(domain, facts)
+    run = sp.play(learner, stream)
+    with pytest.raises(ValueError, match="played by another learner, a SwordPP"):
+        sp.certify(sp.OGD(domain, facts), run, stream, np.zeros(3))
+    other = sp.SwordPP(domain, facts, step_sizes=learner.step_sizes / 2)
+    sp.play(other, stream)
+    with pytest.raises(ValueError, match="played by another learner"):
+        sp.certify(other, run, stream, np.zeros(3))
+
+
+def test_a_run_can_be_certified_after_playing_on():
+    stream = sp.streams.abrupt_drift(horizon=300, dim=3, every=100, seed=0)
+    domain = sp.Ball(3, 1.0)
+    known = stream.assumptions(domain)
+    learner = sp.SwordPP(domain, sp.Assumptions(known.lipschitz, known.smoothness, None))
+    run = sp.play(learner, stream)
+    before = sp.certify(learner, run, stream, np.zeros(3))
+    for _ in range(5):
+        sp.play(learner, stream)
+    after = sp.certify(learner, run, stream, np.zeros(3))
+    assert after.terms == before.terms
+
+
+def test_the_stability_of_a_resumed_run_is_its_own():
+    stream = sp.streams.abrupt_drift(horizon=2000, dim=3, every=100, seed=0)
+    domain = sp.Ball(3, 1.0)
+    known = stream.assumptions(domain)
+    learner = sp.SwordPP(domain, sp.Assumptions(known.lipschitz, known.smoothness, None))
+    sp.play(learner, sp.LinearStream(stream.features[:150], stream.targets[:150], stream.loss))
+    run = sp.play(learner, stream, record="base_decisions")
+    largest = run.base_decisions[:, -1]  # a base learner that was there all along
+    moves = np.sum(np.diff(largest, axis=0) ** 2, axis=1)
+    resumed = [336 - 150 - 1, 1360 - 150 - 1]  # the moves across a new guess do not count
+    # the first move, from the round before this run, counts and is not among the records
+    expected = moves.sum() - moves[resumed].sum()
+    assert run.stability[0][-1] == pytest.approx(expected, rel=0.02)
+
+
+def test_lemma_2_certifies_hedge():
+    rng = np.random.default_rng(4)
+    rows = rng.random((80, 4))
+    stream = sp.FunctionStream(
+        [lambda x, v=v: float(v @ x) for v in rows], [lambda x, v=v: v for v in rows], dim=4
+    )
+    for rate in (None, 0.5):
+        learner = sp.OptimisticHedge(4, meta_rate=rate)
+        run = sp.play(learner, stream)
+        for u in (np.eye(4)[2], np.full(4, 0.25)):
+            certificate = sp.certify(learner, run, stream, u)
+            assert certificate.holds
+            assert math.isfinite(certificate.bound)
+            assert certificate.theorem.startswith("Lemma 2")
+        with pytest.raises(ValueError, match="fixed comparator"):
+            sp.certify(learner, run, stream, rng.dirichlet(np.ones(4), 80))
+
+
+def test_everywhere_promises_its_diameter():
+    stream = sp.LinearStream(np.ones((200, 1)), np.full(200, 5.0), sp.Huber(1.0))
+    domain = sp.Everywhere(1, diameter=0.5)
+    learner = sp.SwordPP(domain, stream.assumptions(domain))
+    certificate = sp.certify(learner, sp.play(learner, stream), stream, [5.0])
+    assert any("diameter=0.5 promised" in what for what in certificate.broken)

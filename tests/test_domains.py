@@ -259,3 +259,14 @@ def test_there_is_no_projection_of_what_is_not_finite(domain, bad):
 def test_domains_that_cannot_be_are_refused(make, says):
     with pytest.raises(ValueError, match=says):
         make()
+
+
+def test_membership_is_measured_in_the_domain_s_own_size():
+    assert not sp.Ball(3, 1e-10).contains([5e-10, 0.0, 0.0])
+    assert sp.Ball(3, 1e-10).contains([1e-10, 0.0, 0.0])
+    rng = np.random.default_rng(0)
+    for domain in (sp.Simplex(5), sp.Ball(5, 1e6), sp.L1Ball(50, 1e6), sp.Box(-1e-6, 1e-6, dim=4)):
+        for _ in range(100):
+            narrow = domain.project(rng.standard_normal(domain.dim).astype(np.float32) * 1e7)
+            assert narrow.dtype == np.float32
+            assert domain.contains(narrow)

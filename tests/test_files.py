@@ -136,8 +136,23 @@ class TestBadFiles:
         lines = ["a,y"] + ["1.5,1"] * 300_000
         lines[250_001] = "cat,1"
         path.write_text("\n".join(lines) + "\n")
-        with pytest.raises(ValueError, match="cat"):
+        with pytest.raises(ValueError, match="column 'a' holds 'cat' in row 250000"):
             sp.FileStream(path, target="y").assumptions(sp.Ball(1, 1.0))
+
+    def test_whole_numbers_may_be_followed_by_fractions(self, tmp_path):
+        path = tmp_path / "rows.csv"
+        path.write_text("a,y\n" + "0,2\n" * 300_000 + "0.5,3\n")
+        stream = sp.FileStream(path, target="y").load()
+        assert stream.features[-1] == 0.5
+
+    def test_features_that_make_no_sense(self, table, tmp_path):
+        path = write(table, tmp_path, ".parquet")
+        with pytest.raises(TypeError, match="list of columns"):
+            sp.FileStream(path, target="y", features="a")
+        with pytest.raises(ValueError, match="one of its own features"):
+            sp.FileStream(path, target="y", features=["a", "y"])
+        with pytest.raises(ValueError, match="twice"):
+            sp.FileStream(path, target="y", features=["a", "a"])
 
     def test_random_access_is_refused(self, table, tmp_path):
         stream = sp.FileStream(write(table, tmp_path, ".parquet"), target="y")

@@ -109,3 +109,36 @@ def test_bad_cells_are_named():
     rows.data[3] = np.nan
     with pytest.raises(ValueError, match=r"nan in row 0, column \d+"):
         sp.LinearStream(rows, targets)
+
+
+@pytest.mark.parametrize("dim", [5, 400])
+def test_an_unknown_horizon_grows_the_pool_in_the_middle(dim):
+    """The room for the anchors has to grow with it: it once did not, and memory was overwritten."""
+    rows, targets = make(seed=4, rounds=1500, dim=dim, density=0.05)
+    domain, facts = sp.Ball(dim, 0.5), sp.Assumptions(lipschitz=8.0, smoothness=8.0)
+    thin_learner, thick_learner = sp.SwordPP(domain, facts), sp.SwordPP(domain, facts)
+    thin = sp.play(thin_learner, sp.LinearStream(rows, targets, sp.Huber(1.0)))
+    thick = sp.play(thick_learner, sp.LinearStream(rows.toarray(), targets, sp.Huber(1.0)))
+    assert len(thin_learner.step_sizes) == len(thick_learner.step_sizes) > 4
+    np.testing.assert_allclose(thin.losses, thick.losses, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        sp.Ball(5, 2.0, center=np.ones(5)),
+        sp.Box([-1.0] * 5, [2.0] * 5),
+        sp.Simplex(5),
+        sp.L1Ball(5, 1.3),
+    ],
+    ids=repr,
+)
+def test_sparse_rows_promise_what_dense_rows_do(domain):
+    rows, targets = make(seed=5, rounds=200, dim=5, density=0.4)
+    rows = rows - 2 * rows.multiply(rows > 0.5)  # some negative entries
+    for loss in (sp.Squared(), sp.Pinball(0.2), sp.Absolute()):
+        thin = sp.LinearStream(rows, targets, loss).assumptions(domain)
+        thick = sp.LinearStream(rows.toarray(), targets, loss).assumptions(domain)
+        assert thin.lipschitz == pytest.approx(thick.lipschitz, rel=1e-12)
+        if thick.smoothness is not None:
+            assert thin.smoothness == pytest.approx(thick.smoothness, rel=1e-12)

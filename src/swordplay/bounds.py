@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from swordplay._types import Array, ArrayLike
+from swordplay.algorithms import OptimisticHedge
+from swordplay.domains import Everywhere
 from swordplay.ensemble import Ensemble
 from swordplay.hints import DecisionDeviation
 from swordplay.play import Run
@@ -99,12 +101,19 @@ def certify(learner: Ensemble, run: Run, stream: Stream, comparators: ArrayLike)
         )
     if len(run) != len(stream):
         raise ValueError(f"The run has {len(run)} rounds, the stream {len(stream)}.")
+    known = run.facts
+    if known["learner"] != type(learner).__name__ or (
+        learner.round == known["rounds"] and not np.array_equal(known["steps"], learner.step_sizes)
+    ):
+        raise ValueError(f"This run was played by another learner, a {known['learner']}.")
     regret = dynamic_regret(run, stream, u)
-    broken = _broken(learner, run)
+    broken = _broken(learner, run, u)
+    if isinstance(learner, OptimisticHedge):
+        return _lemma_2(learner, run, u, regret, broken)
     if not isinstance(learner.regulariser, Euclidean):
         return _theorem_1(learner, run, u, regret, broken)
 
-    diameter, steps = learner.domain.diameter, learner.step_sizes
+    diameter, steps = learner.domain.diameter, known["steps"]
     if math.isinf(diameter):
         # Whatever the domain, only distances from the comparators matter: Lemma 1 needs D.
         raise ValueError(
@@ -114,11 +123,11 @@ def certify(learner: Ensemble, run: Run, stream: Stream, comparators: ArrayLike)
     if not isinstance(learner._correction, DecisionDeviation):
         raise ValueError("No theorem covers a correction other than DecisionDeviation.")
     strength = learner._correction.strength
-    epochs = run.facts["epochs"]
+    epochs = known["epochs"]
     spread = epochs * diameter**2 + 2 * diameter * path_length(u)
-    travel, meta_stability, mix_stability = run.stability
+    travel, _, mix_stability = run.stability
     with np.errstate(divide="ignore"):
-        base = run.facts["toll"] + spread / (2 * steps)
+        base = known["toll"] + spread / (2 * steps)
         # Through growing pools only the largest step is sure to bound 1/eta of every ancestor.
         stillness = travel / (4 * (steps if epochs == 1 else steps.max()))
     stillness = np.where(steps > 0, stillness, 0.0)
@@ -126,17 +135,17 @@ def certify(learner: Ensemble, run: Run, stream: Stream, comparators: ArrayLike)
     experts = len(steps)
     meta = np.zeros(experts)
     if experts > 1:
-        log_prior = -np.log(learner._prior) + (math.log(2) if epochs > 1 else 0.0)
-        meta = log_prior * run.facts["inverse_rates"] + diameter**2 * run.facts["spent"]
+        log_prior = -np.log(known["prior"]) + (math.log(2) if epochs > 1 else 0.0)
+        meta = log_prior * known["inverse_rates"] + diameter**2 * known["spent"]
     totals = base + meta + strength * travel - stillness
     i = int(np.argmin(totals))
-    terms = {"adaptivity of the base learner": float(run.facts["toll"][i])}
+    terms = {"adaptivity of the base learner": float(known["toll"][i])}
     terms["path length"] = float(spread / (2 * steps[i]))
     terms["base stability"] = float(strength * travel[i] - stillness[i])
     if experts > 1:
-        terms["choice among base learners"] = float(log_prior[i] * run.facts["inverse_rates"])
-        terms["adaptivity of the meta learner"] = diameter**2 * run.facts["spent"]
-        terms["meta stability"] = -meta_stability / (4 * learner._rate.cap)
+        terms["choice among base learners"] = float(log_prior[i] * known["inverse_rates"])
+        terms["adaptivity of the meta learner"] = diameter**2 * known["spent"]
+        terms["meta stability"] = -known["calm"]
         terms["mixed stability"] = -strength * mix_stability
     return Certificate(_theorem(learner), regret, sum(terms.values()), terms, i, broken)
 
@@ -165,7 +174,7 @@ def _comparators(learner: Ensemble, run: Run, stream: Stream, comparators: Array
     return u
 
 
-def _broken(learner: Ensemble, run: Run) -> tuple[str, ...]:
+def _broken(learner: Ensemble, run: Run, u: Array) -> tuple[str, ...]:
     broken = []
     promised, seen = learner.facts.lipschitz, run.facts["steepest"]
     if seen > promised * (1 + 1e-6):
@@ -173,7 +182,38 @@ def _broken(learner: Ensemble, run: Run) -> tuple[str, ...]:
     horizon = learner.facts.horizon
     if horizon is not None and len(run) > horizon:
         broken.append(f"{len(run)} rounds, horizon={horizon} promised")
+    if isinstance(learner.domain, Everywhere):
+        # Nothing projects there: D is a promise too, that all stay within D/2 of the centre.
+        reached = np.concatenate(
+            [u, learner.anchors] + ([] if run.decisions is None else [run.decisions])
+        )
+        far = 2 * float(np.linalg.norm(reached - learner.domain.center, axis=1).max())
+        if far > learner.domain.diameter:
+            broken.append(
+                f"points {far:.6g} apart, diameter={learner.domain.diameter:.6g} promised"
+            )
     return tuple(broken)
+
+
+def _lemma_2(
+    learner: Ensemble, run: Run, u: Array, regret: float, broken: tuple[str, ...]
+) -> Certificate:
+    """Evaluate Lemma 2 (or its counterpart in appendix B) against a fixed mixture of experts.
+
+    The Euclidean norm stands for the largest entry, which is never more.
+    """
+    if np.ptp(u, axis=0).any():
+        raise ValueError("Lemma 2 bounds the regret to a fixed comparator: give one, (N,).")
+    known = run.facts
+    terms = {
+        "choice among experts": float(-u[0] @ np.log(known["prior"])) * known["inverse_rates"],
+        "adaptivity of the meta learner": known["spent"],
+        "meta stability": -known["calm"],
+    }
+    i = int(np.argmax(u[0]))
+    return Certificate(
+        f"Lemma 2 ({known['learner']})", regret, sum(terms.values()), terms, i, broken
+    )
 
 
 def _theorem_1(
@@ -182,6 +222,8 @@ def _theorem_1(
     """Evaluate Eq. (7) as it stands, from the trajectories."""
     if len(learner.step_sizes) > 1:
         raise ValueError("No theorem covers an ensemble whose regulariser is not Euclidean.")
+    if learner.round != run.facts["rounds"]:
+        raise ValueError("The learner has played on since this run: certify before that.")
     if run.decisions is None or run.anchors is None or run.every != 1:
         raise ValueError(
             'Theorem 1 needs the trajectories: play(..., record=("decisions", "anchors")).'

@@ -11,6 +11,7 @@ the origin changes every meta loss <g, x_i> of a round by the same number, which
 from __future__ import annotations
 
 import math
+import sys
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -108,11 +109,16 @@ class BuiltIn:
         return out.reshape(array.shape)
 
     def contains(self, x: ArrayLike, tolerance: float = 1e-9) -> bool:
-        """Tell whether ``x``, or every row of it, is a member up to ``tolerance``."""
+        """Tell whether ``x``, or every row of it, is a member.
+
+        ``tolerance`` is relative to the size of the domain, and never below what the type of ``x``
+        can tell apart.
+        """
         array = self._rows(x)
         if not np.isfinite(array).all():
             return False
-        slack = tolerance * max(1.0, float(np.abs(array).max(initial=0.0)))
+        size = float(np.linalg.norm(self.center)) + min(self.diameter, sys.float_info.max)
+        slack = max(tolerance, 4 * float(np.finfo(array.dtype).eps) * math.sqrt(self._dim)) * size
         with np.errstate(over="ignore"):  # a distance that overflows is too long all the same
             away = np.linalg.norm(array - self.project(array), axis=-1)
         return bool(away.max(initial=0.0) <= slack)

@@ -230,7 +230,6 @@ class Ensemble(Timed):
         head[state.SPENT] += head[state.RATE] * surprise
         head[state.STEEPEST] = max(head[state.STEEPEST], energy)
         head[state.ROUND] += 1
-        head[state.PLANNED] = 0
 
         penalty = self._correction(s["bases"], s["last_bases"])
         if isinstance(self._correction, DecisionDeviation):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 
 import numpy as np
@@ -12,6 +13,14 @@ from swordplay._types import Array
 from swordplay.assumptions import AssumptionWarning
 from swordplay.kernels import codes
 from swordplay.planning import Planned
+
+
+def _outside() -> int:
+    """Return the stack level of the first caller who is not part of this package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("swordplay."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 class Timed(Planned):
@@ -36,6 +45,12 @@ class Timed(Planned):
         before = s["toll"] if self._guesses else 0.0
         return np.asarray(self._steps * surprise + before)
 
+    def _calm(self) -> float:
+        """Return S_p / (4 rate cap), guess by guess."""
+        head = self._state["head"]
+        since = head[state.META_STABILITY] - head[state.META_BEFORE]
+        return float(head[state.CALM] + since / (4 * self._rate.cap))
+
     def _keep_promises(self) -> None:
         """Warn once of a gradient above G; begin a new guess when the game outlives the horizon."""
         head = self._state["head"]
@@ -46,7 +61,7 @@ class Timed(Planned):
                 f"A gradient of norm {seen:.6g} was seen, above the promised "
                 f"lipschitz={self.facts.lipschitz:.6g}: the theorems do not cover this run.",
                 AssumptionWarning,
-                stacklevel=3,
+                stacklevel=_outside(),
             )
         horizon = self.facts.horizon
         if horizon is not None and head[state.ROUND] > horizon and not self._overtime:
@@ -56,7 +71,7 @@ class Timed(Planned):
                 "shorter game and the theorems do not cover this one. Give the true horizon, or "
                 "horizon=None.",
                 AssumptionWarning,
-                stacklevel=3,
+                stacklevel=_outside(),
             )
         if self._rounds_left() <= 0:
             self._guess_again()
@@ -87,7 +102,8 @@ class Timed(Planned):
         head[state.EPOCH] = head[state.ROUND]
         head[state.EPOCHS] += 1
         head[state.SHIFT] = 0.0
-        head[state.PLANNED] = 0.0
+        head[state.CALM] = self._calm()
+        head[state.META_BEFORE] = head[state.META_STABILITY]
         self._plan(int(head[state.GUESS]))
         watches_variation = self._rate.watches == codes.WATCH_GRADIENT_VARIATION
         head[state.WATCHED] = head[state.VARIATION if watches_variation else state.ADAPTIVITY]
@@ -97,6 +113,8 @@ class Timed(Planned):
             nearest = np.where(apart, np.inf, np.abs(ratios)).argmin(axis=1)
         else:
             nearest = np.arange(len(old_steps))
+
+        self._ancestry = (*self._ancestry, nearest)
 
         self._adopt_row(self._layout.empty())
         s = self._state

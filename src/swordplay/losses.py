@@ -30,6 +30,13 @@ class Loss:
         """Return the derivative of the loss in the prediction."""
         raise NotImplementedError
 
+    def steepest(self, y: ArrayLike, low: ArrayLike, high: ArrayLike) -> Array:
+        """Return the largest size of the slope for predictions between ``low`` and ``high``.
+
+        Slopes of a convex loss rise, so it stands at one of the ends.
+        """
+        return np.maximum(np.abs(self.slope(y, low)), np.abs(self.slope(y, high)))
+
     def check_targets(self, y: Array) -> None:
         """Refuse targets that the loss has no meaning for."""
 
@@ -143,6 +150,10 @@ class Absolute(Loss):
         """Return the sign of the residual, 0 at the kink."""
         return np.asarray(np.sign(_residual(y, prediction)))
 
+    def steepest(self, y: ArrayLike, low: ArrayLike, high: ArrayLike) -> Array:
+        """Return 1: rounding alone leaves the kink."""
+        return np.ones(np.broadcast_shapes(np.shape(y), np.shape(low), np.shape(high)))
+
 
 class Pinball(Loss):
     r""":math:`q (y - \hat y)_+ + (1 - q) (\hat y - y)_+`, least at the q-quantile.
@@ -169,6 +180,12 @@ class Pinball(Loss):
         return np.asarray(
             np.where(residual > 0, 1.0 - self.q, np.where(residual < 0, -self.q, 0.0))
         )
+
+    def steepest(self, y: ArrayLike, low: ArrayLike, high: ArrayLike) -> Array:
+        """Return q or 1 - q where only one side of the target can be reached, else the larger."""
+        above, below = np.asarray(low) > np.asarray(y), np.asarray(high) < np.asarray(y)
+        both = max(self.q, 1.0 - self.q)
+        return np.asarray(np.where(above, 1.0 - self.q, np.where(below, self.q, both)))
 
     def __repr__(self) -> str:
         return f"Pinball(q={self.q})"

@@ -104,6 +104,7 @@ class Planned(Learner):
         }
         self._correction = self.correction()
         self._warned = self._overtime = False
+        self._ancestry: tuple[Array, ...] = ()  # whom each base learner followed, guess by guess
         # Only a pool, or a rate, that was computed from a guess has to be computed anew.
         self._guesses = self.facts.horizon is None and self._needs_horizon()
         self._plan(self.facts.horizon or FIRST_GUESS)

@@ -15,7 +15,7 @@ import numpy as np
 from swordplay import state
 from swordplay._types import Array, ArrayLike, Mask
 from swordplay.ensemble import Ensemble
-from swordplay.kernels import ball, sparse, whole_stream
+from swordplay.kernels import ball_stream, sparse, whole_stream
 from swordplay.streams.files import FileStream
 from swordplay.streams.linear import LinearStream
 from swordplay.streams.stream import Stream
@@ -106,7 +106,7 @@ def play(
                 f"hints must have shape ({horizon}, {learner.domain.dim}), not {given.shape}."
             )
     before = learner._state["head"].copy()
-    travel = learner._state["travel"].copy()
+    travel, since = learner._state["travel"].copy(), len(learner._ancestry)
     losses = np.empty(horizon)
     tape = _Tape(learner, record, every, horizon)
     bar = _Bar(horizon, progress)
@@ -119,6 +119,10 @@ def play(
             x = learner.decide(None if given is None else given[t])
             tape.note(learner, t, x)
             losses[t] = stream.value(t, x)
+            if not math.isfinite(losses[t]):
+                raise ValueError(
+                    f"The loss of round {t + 1} is {losses[t]}; all of them must be finite."
+                )
             learner.learn(partial(stream.gradient, t) if learner.own else stream.gradient(t, x))
             bar.show(t + 1)
     seconds = time.perf_counter() - began
@@ -126,8 +130,8 @@ def play(
 
     head = learner._state["head"]
     gained = head - before
-    same = len(travel) == learner._layout.count
-    travelled = learner._state["travel"] - (travel if same else 0.0)
+    for nearest in learner._ancestry[since:]:
+        travel = travel[nearest]
     return Run(
         losses=losses,
         **tape.close(),
@@ -137,12 +141,17 @@ def play(
         adaptivity=float(gained[state.ADAPTIVITY]),
         gradient_variation=float(gained[state.VARIATION]),
         stability=(
-            travelled,
+            learner._state["travel"] - travel,
             float(gained[state.META_STABILITY]),
             float(gained[state.MIX_STABILITY]),
         ),
         facts={
+            "learner": type(learner).__name__,
+            "steps": learner.step_sizes,
+            "prior": learner._prior,
+            "rounds": learner.round,
             "spent": float(gained[state.SPENT]),
+            "calm": learner._calm(),
             "inverse_rates": float(head[state.INVERSE_RATES]) + 1 / learner._rate_now(),
             "toll": learner.toll,
             "steepest": math.sqrt(head[state.STEEPEST]),
@@ -164,16 +173,18 @@ def _play_compiled(
         kernel: Any
         if len(rows) > 1:
             kernel, chunk = sparse.play_sparse, max(CHUNK, sparse.REFRESH * stream.dim)
-            rows = (*rows, _aligned(learner._layout.count * stream.dim))
         else:
-            kernel, chunk = (ball if compact else whole_stream).play_dense, CHUNK
+            kernel, chunk = (ball_stream if compact else whole_stream).play_dense, CHUNK
         t, end = origin, origin + len(targets)
         while t < end:
             until = int(min(end, t + chunk, t + learner._rounds_left()))
+            # Room for the anchors, feature by feature; a pool that grew needs more of it.
+            room = (_aligned(learner._layout.count * stream.dim),) if len(rows) > 1 else ()
             reached = kernel(
                 learner._row,
                 learner._recipe,
                 *rows,
+                *room,
                 targets,
                 stream.loss.code,
                 stream.loss.number,
@@ -185,7 +196,7 @@ def _play_compiled(
                 *tape.open(learner),
             )
             if reached < until:
-                learner._refuse(np.full(stream.dim, np.inf))
+                learner._refuse(np.zeros(stream.dim))  # rows are finite: it overflowed
             learner._keep_promises()
             t = until
             bar.show(t)

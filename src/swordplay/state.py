@@ -37,11 +37,11 @@ from swordplay._types import Array
     GUESS,  # the present guess of an unknown horizon
     EPOCHS,  # how many guesses there were
     WATCHED,  # the sum that the meta rate watches, as it was when that guess began
-    PLANNED,  # 1 once the hint of the round under way was given by the player
+    CALM,  # sum of S_p / (4 rate cap) over the guesses before this one
     INVERSE_RATES,  # sum of 1 / meta rate at the ends of the guesses before this one
     ADAPTIVITY_BEFORE,  # A_t as it was when this guess began
     ENERGY_BEFORE,  # sum |g_s|^2 as it was then
-    SPARE,
+    META_BEFORE,  # S_p as it was when this guess began
 ) = range(22)
 HEAD = 22
 

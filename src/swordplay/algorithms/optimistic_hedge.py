@@ -38,7 +38,9 @@ class OptimisticHedge(Ensemble):
 
     def __init__(self, experts: int, *, meta_rate: float | None = None, **common: Any) -> None:
         domain = Simplex(experts)
-        common.pop("start", None)
+        for name in ("start", "step_sizes"):
+            if name in common:
+                raise TypeError(f"OptimisticHedge takes no {name}=: experts stand still.")
         super().__init__(
             domain,
             None,

@@ -29,6 +29,11 @@ def arrow_matrix(table: Any) -> Any:
     return table
 
 
+def plain(array: Any) -> Array:
+    """Return float64 that the kernels were compiled for: C order, aligned, writeable."""
+    return np.require(array, np.float64, ["C", "W", "A", "E"])
+
+
 class Columns:
     """What is known of named columns.
 

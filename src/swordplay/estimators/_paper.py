@@ -230,6 +230,14 @@ class Paper:
             self._learners.append(learner)
             at += size
 
+    def __getstate__(self) -> dict[str, Any]:
+        made = (self.dim, self.loss, self.param, self.kind, self.outputs)
+        return {"made": made, "header": self.header(), "row": self.row}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        self.dim, self.loss, self.param, self.kind, _ = saved["made"]
+        self.restore(saved["header"], np.array(saved["row"]))
+
 
 def _slope(loss: str, param: float, residual: float) -> float:
     """Return the slope of the loss at prediction - target."""

@@ -66,7 +66,8 @@ class Pool:
     def learner(self, m: int) -> Array:
         """Return a view of the state of output ``m``."""
         start = self.layout.frames + m * self.layout.learner
-        return self.row[start : start + self.layout.learner]
+        view: Array = self.row[start : start + self.layout.learner]
+        return view
 
     def learn(self, X: Array, Y: Array, weights: Array | None = None) -> Array:
         """Predict, then learn, row after row; return predictions and running errors, (n, 2 M)."""
@@ -107,13 +108,13 @@ class Pool:
         """Return the share of every expert in the answer of output ``m``: they add up to 1."""
         cfg, learner, count = self.layout.config, self.learner(m), len(self.names)
         top = learner[int(cfg[at.O_TOP]) :][: at.CANDIDATES]
-        share = np.zeros(count)
+        share: Array = np.zeros(count)
         for block, name in enumerate((at.O_HEDGE, at.O_MIX)):
             table = np.abs(learner[int(cfg[name]) :][: 4 * count].reshape(count, 4))
             total = table.sum(axis=0)
             table = np.where(total > 0, table / np.where(total > 0, total, 1.0), 1.0 / count)
             share += table @ top[4 * block : 4 * block + 4]
-        return share / share.sum()
+        return np.asarray(share / share.sum())
 
     def memory(self, m: int) -> float:
         """Return the weighted geometric mean of the experts' memories, in rows."""

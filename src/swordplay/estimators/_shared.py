@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from swordplay import state
 from swordplay._types import Array
-from swordplay.estimators._columns import Columns, arrow_matrix, names_of
+from swordplay.estimators._columns import Columns, arrow_matrix, names_of, plain
 from swordplay.estimators._paper import KINDS, Paper
 from swordplay.estimators._pool import POOLS, Pool
 from swordplay.estimators.delayed import Delayed
@@ -68,16 +68,14 @@ class StreamEstimator(Delayed, LookInside, BaseEstimator):
         """Return a fresh engine."""
         raise NotImplementedError
 
-    def _engine_for(
-        self, dim: int, outputs: int, loss: str, param: float, last_value: bool
-    ) -> Any:
+    def _engine_for(self, dim: int, outputs: int, loss: str, param: float, last_value: bool) -> Any:
         if self.pool in KINDS:
             return Paper(dim, loss, param, self.pool, outputs)
         return Pool(dim, loss, param, self.pool, last_value, outputs)
 
     def _forget_everything(self) -> None:
         for name in _LEARNED:
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_engine" in vars(self)
@@ -95,7 +93,7 @@ class StreamEstimator(Delayed, LookInside, BaseEstimator):
         if type(X) is np.ndarray and X.ndim == 2 and X.dtype == np.float64 and X.size:
             finite = np.isfinite(X) if self.missing == "error" else ~np.isinf(X)
             if finite.all():
-                return Rows(None, np.require(X, requirements="CWA"))
+                return Rows(None, plain(X))
         names = names_of(X)
         matrix = check_array(
             arrow_matrix(X),
@@ -107,7 +105,7 @@ class StreamEstimator(Delayed, LookInside, BaseEstimator):
             input_name="X",
         )
         if not sparse.issparse(matrix):
-            matrix = np.require(matrix, requirements="CWAE")
+            matrix = plain(matrix)
         return Rows(names, matrix)
 
     def _check_width(self, rows: Rows) -> None:
@@ -181,7 +179,7 @@ class StreamEstimator(Delayed, LookInside, BaseEstimator):
             return None
         if np.isscalar(sample_weight):
             sample_weight = np.full(n, sample_weight)
-        weights = np.require(np.asarray(sample_weight, dtype=np.float64), requirements="CWAE")
+        weights = plain(np.asarray(sample_weight, dtype=np.float64))
         if weights.shape != (n,):
             raise ValueError(f"sample_weight has shape {weights.shape}, expected ({n},).")
         if not np.isfinite(weights).all() or (weights < 0).any():

@@ -48,7 +48,7 @@ class SwordClassifier(ClassifierMixin, StreamEstimator):
     >>> p = model.predict_then_learn(X, y)  # the probability of "up"
     >>> right = (p > 0.5) == (y == "up")
     >>> round(float(right[1000:2000].mean()), 2), round(float(right[2200:].mean()), 2)
-    (1.0, 0.99)
+    (0.99, 1.0)
     >>> model.predict([[1.0, 0.0], [-1.0, 0.0]])
     array(['down', 'up'], dtype='<U4')
     """
@@ -56,6 +56,8 @@ class SwordClassifier(ClassifierMixin, StreamEstimator):
     def __init__(self, *, pool: str = "auto", missing: str = "error") -> None:
         self.pool = pool
         self.missing = missing
+
+    classes_: Array
 
     # ---- scikit-learn
 
@@ -72,9 +74,7 @@ class SwordClassifier(ClassifierMixin, StreamEstimator):
         self._learn(X, y, sample_weight)
         return self
 
-    def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
-    ) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn the rows in their order; any split into batches gives the same model.
 
         Args:
@@ -144,9 +144,7 @@ class SwordClassifier(ClassifierMixin, StreamEstimator):
         labels = self._read_labels(y, len(rows))
         return self._learn_checked(rows, labels, sample_weight, classes)
 
-    def _learn_checked(
-        self, rows: Rows, labels: Array, sample_weight: Any, classes: Any
-    ) -> Array:
+    def _learn_checked(self, rows: Rows, labels: Array, sample_weight: Any, classes: Any) -> Array:
         weights = self._read_weights(sample_weight, len(rows))
         given = None if classes is None else np.unique(np.asarray(classes))
         if given is not None and len(set(labels.tolist()) - set(given.tolist())):

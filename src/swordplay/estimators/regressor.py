@@ -10,6 +10,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from swordplay._types import Array
+from swordplay.estimators._columns import plain
 from swordplay.estimators._paper import KINDS
 from swordplay.estimators._shared import Rows, StreamEstimator, pieces
 from swordplay.estimators.conformal import Conformal
@@ -53,9 +54,9 @@ class SwordRegressor(RegressorMixin, StreamEstimator):
     >>> y[1000:] -= 2 * (X @ [1.0, 0.02, 300.0])[1000:]  # everything turns round
     >>> model = SwordRegressor()
     >>> p = model.predict_then_learn(X, y)
-    >>> round(float(np.mean((y - p)[900:1000] ** 2)), 4), round(float(np.var(y)), 1)
-    (0.0, 14.1)
-    >>> round(float(np.mean((y - p)[1100:] ** 2)), 4)
+    >>> round(float(np.mean((y - p)[900:1000] ** 2)), 2), round(float(np.var(y)), 1)
+    (0.0, 13.8)
+    >>> round(float(np.mean((y - p)[1100:] ** 2)), 2)
     0.0
     """
 
@@ -124,10 +125,11 @@ class SwordRegressor(RegressorMixin, StreamEstimator):
         return middle, np.column_stack([middle - widths, middle + widths])
 
     def predict_interval(self, X: Any) -> Array:
-        """Return (n, 2) lower and upper ends, which cover ``coverage`` of targets in the long run."""
+        """Return (n, 2) ends of intervals that cover ``coverage`` of targets in the long run."""
         if self.coverage is None:
             raise ValueError("Intervals need a coverage: SwordRegressor(coverage=0.9).")
         predictions, errors = self._ask(X)
+        assert self._conformal is not None
         widths = self._conformal.width(errors[:, 0])
         return np.column_stack([predictions[:, 0] - widths, predictions[:, 0] + widths])
 
@@ -148,7 +150,9 @@ class SwordRegressor(RegressorMixin, StreamEstimator):
     def _build(self, dim: int, outputs: int) -> Any:
         param = {"huber": self.delta, "pinball": self.quantile}.get(self.loss, 1.0)
         engine = self._engine_for(dim, outputs, self.loss, param, self.last_value)
-        self._conformal = None if self.coverage is None else Conformal(self.coverage)
+        self._conformal: Conformal | None = None
+        if self.coverage is not None:
+            self._conformal = Conformal(self.coverage)
         return engine
 
     def _ask(self, X: Any) -> tuple[Array, Array]:
@@ -213,7 +217,7 @@ class SwordRegressor(RegressorMixin, StreamEstimator):
     def _learn_matrix(
         self, matrix: Any, Y: Array, weights: Array | None
     ) -> tuple[Array, Array | None]:
-        Y = np.require(Y.reshape(len(Y), -1), requirements="CWAE")
+        Y = plain(Y.reshape(len(Y), -1))
         outputs = self._engine.outputs
         outs = []
         for where, part in pieces(matrix):
@@ -250,6 +254,3 @@ class SwordRegressor(RegressorMixin, StreamEstimator):
         self._flat = bool(header["flat"])
         if self._conformal is not None:
             self._conformal.restore(rows[0])
-
-
-

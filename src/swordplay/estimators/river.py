@@ -1,12 +1,8 @@
 """River's interface: rows are dicts, models learn one row at a time.
 
->>> from river import datasets, metrics
->>> model, metric = SwordClassifier(), metrics.LogLoss()
->>> for x, y in datasets.Phishing():
-...     metric.update(y, model.predict_proba_one(x))
-...     model.learn_one(x, y)
->>> metric
-LogLoss: 0.223...
+>>> from river import datasets, evaluate, metrics
+>>> evaluate.progressive_val_score(datasets.Phishing(), SwordClassifier(), metrics.LogLoss())
+LogLoss: 0.22...
 """
 
 from __future__ import annotations
@@ -28,12 +24,13 @@ except ModuleNotFoundError as error:
     ) from None
 
 from swordplay._types import Array
-from swordplay.estimators._columns import Columns
+from swordplay.estimators._columns import Columns, plain
 from swordplay.estimators._labels import Labels, normalised
 from swordplay.estimators._paper import KINDS, Paper
 from swordplay.estimators._pool import POOLS, Pool
 from swordplay.estimators.look_inside import LookInside
 from swordplay.kernels import pool as kernel
+from swordplay.kernels.pool_layout import WORK
 
 Row = Mapping[Hashable, Any]
 _NONE = np.empty(0)
@@ -60,6 +57,11 @@ class _Rows(LookInside):
         self._keys = list(self._columns.names)
         self._format = f"{len(self._keys)}d"
         self._values: list[Any] | None = None  # what _x holds
+        self._kept = False  # whether _work holds how that was predicted, by the state as it is
+        size = 0 if type(self._engine) is not Pool else int(self._engine.layout.config[WORK])
+        self._work = np.zeros(size)
+        self._y = np.zeros((1, 1))
+        self._out = np.empty((1, 3))  # prediction, error, answer in the target's frame
         self._x = np.zeros((1, 1 if self._engine is None else self._engine.dim))
 
     def _build(self, dim: int) -> Any:
@@ -76,9 +78,11 @@ class _Rows(LookInside):
             if values == self._values:
                 return self._x
             try:
-                struct.pack_into(self._format, self._x, 0, *values)
+                struct.pack_into(self._format, self._x.data, 0, *values)
             except struct.error:  # None, say
+                self._values, self._kept = None, False
                 return self._slowly(x)
+            self._kept = False
             if self.missing == "zero" or np.isfinite(self._x).all():
                 self._values = values
                 return self._x
@@ -143,15 +147,36 @@ class _Rows(LookInside):
             self._note_columns()
         rows = columns.order(names, matrix)
         if learn:
+            self._kept = False
             columns.saw(dict.fromkeys(names), len(rows))
-        return np.require(rows, dtype=np.float64, requirements="CWAE")
+        return plain(rows)
 
-    def _predicted(self, row: Array) -> Array:
-        """Return the engine's numbers for one row."""
-        if row.shape[1] != self._engine.dim:
-            row = np.zeros((1, self._engine.dim))
-        out: Array = self._engine.predict(row)[0]
-        return out
+    # One number a row: the fast path.
+
+    def _predict_row(self, row: Array) -> float:
+        engine = self._engine
+        if type(engine) is not Pool:
+            return float(engine.predict(self._fitting(row))[0, 0])
+        row = self._fitting(row)
+        kernel.predict_kept(engine.row, engine.layout.config, row, self._work, self._out)
+        self._kept = row is self._x
+        return float(self._out[0, 0])
+
+    def _learn_row(self, row: Array, y: float) -> None:
+        engine, self._y[0, 0] = self._engine, y
+        if type(engine) is not Pool:
+            engine.learn(row, self._y)
+        elif self._kept and row is self._x:
+            config = engine.layout.config
+            kernel.learn_kept(engine.row, config, row, self._y, self._work, self._out)
+        else:
+            out = self._out[:, :2].copy()
+            kernel.learn(engine.row, engine.layout.config, row, self._y, _NONE, out)
+        self._kept = False
+
+    def _fitting(self, row: Array) -> Array:
+        """Return a row as wide as the engine, which has a column even when nothing has a name."""
+        return row if row.shape[1] == self._engine.dim else np.zeros((1, self._engine.dim))
 
 
 class SwordRegressor(_Rows, base.MiniBatchRegressor):
@@ -174,7 +199,7 @@ class SwordRegressor(_Rows, base.MiniBatchRegressor):
 
     >>> from river import datasets, evaluate, metrics
     >>> evaluate.progressive_val_score(datasets.TrumpApproval(), SwordRegressor(), metrics.MAE())
-    MAE: 0.2...
+    MAE: 0.18...
     """
 
     def __init__(
@@ -195,8 +220,6 @@ class SwordRegressor(_Rows, base.MiniBatchRegressor):
         self.pool = pool
         self.last_value = last_value
         self.missing = missing
-        self._y = np.empty((1, 1))
-        self._out = np.empty((1, 2))
         self._start()
 
     def _build(self, dim: int) -> Any:
@@ -205,28 +228,16 @@ class SwordRegressor(_Rows, base.MiniBatchRegressor):
             return Paper(dim, self.loss, param, self.pool)
         return Pool(dim, self.loss, param, self.pool, self.last_value)
 
-    def learn_one(self, x: Row, y: float) -> None:  # type: ignore[override]
+    def learn_one(self, x: Row, y: float) -> None:
         y = float(y)
         if not math.isfinite(y):
             raise ValueError(f"The target must be finite, not {y!r}.")
-        row = self._take_in(x)
-        engine = self._engine
-        self._y[0, 0] = y
-        if type(engine) is Pool:
-            kernel.learn(engine.row, engine.layout.config, row, self._y, _NONE, self._out)
-        else:
-            engine.learn(row, self._y)
+        self._learn_row(self._take_in(x), y)
 
-    def predict_one(self, x: Row) -> float:  # type: ignore[override]
-        engine = self._engine
-        if engine is None:
+    def predict_one(self, x: Row) -> float:
+        if self._engine is None:
             return 0.0
-        if type(engine) is Pool:
-            row = self._take(x)
-            if row.shape[1] == engine.dim:
-                kernel.predict(engine.row, engine.layout.config, row, self._out)
-                return float(self._out[0, 0])
-        return float(self._predicted(self._take(x))[0])
+        return self._predict_row(self._take(x))
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn a pandas frame and series, row by row."""
@@ -266,7 +277,7 @@ class SwordClassifier(_Rows, base.MiniBatchClassifier):
     >>> from river import datasets, evaluate, metrics
     >>> stream = datasets.ImageSegments()
     >>> evaluate.progressive_val_score(stream, SwordClassifier(), metrics.Accuracy())
-    Accuracy: 9...%
+    Accuracy: 89...%
     """
 
     def __init__(self, pool: str = "auto", missing: str = "zero") -> None:
@@ -288,28 +299,29 @@ class SwordClassifier(_Rows, base.MiniBatchClassifier):
         self._labels = Labels(engine)
         return engine
 
-    def learn_one(self, x: Row, y: Any) -> None:  # type: ignore[override]
+    def learn_one(self, x: Row, y: Any) -> None:
         row = self._take_in(x)
         label = y.item() if isinstance(y, np.generic) else y
-        self._labels.learn_row(row, label)
+        if label not in self._labels.known:
+            self._labels.announce([label])
+            self._kept = False
+        if len(self._labels.known) <= 2:
+            self._learn_row(row, float(self._labels.known[label] == 1))
+        else:
+            self._labels.learn_row(row, label)
 
     def predict_proba_one(self, x: Row) -> dict[Any, float]:  # type: ignore[override]
         if self._labels is None:
             return {}
         known = self._labels.known
-        if len(known) == 1:
-            (label,) = known
-            # a boolean has but one alternative
-            if isinstance(label, bool):
-                second = float(self._predicted(self._take(x))[0])
-                return {label: 1.0 - second, not label: second}
-            return {label: 1.0}
-        out = self._predicted(self._take(x))
-        if len(known) == 2:
-            first, second_label = known
-            p = float(out[0])
-            return {first: 1.0 - p, second_label: p}
-        share = normalised(out[None, : len(known)])[0]
+        if len(known) <= 2:
+            first, *others = known
+            p = self._predict_row(self._take(x))
+            if not others and isinstance(first, bool):
+                others = [not first]  # a boolean has but one alternative
+            return {first: 1.0 - p, others[0]: p} if others else {first: 1.0}
+        out = self._engine.predict(self._fitting(self._take(x)))
+        share = normalised(out[:, : len(known)])[0]
         return dict(zip(known, share.tolist(), strict=True))
 
     def predict_one(self, x: Row) -> Any:  # type: ignore[override]

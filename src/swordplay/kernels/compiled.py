@@ -7,6 +7,7 @@ content of all kernels: whatever changes, the folder changes.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shutil
@@ -16,9 +17,10 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
@@ -41,11 +43,18 @@ def _fingerprint() -> str:
 
 
 def _user_cache() -> Path:
+    given = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
+    if given:
+        return Path(given) / "swordplay"
+    try:
+        home = Path.home()
+    except RuntimeError:  # no HOME, and a user whom the system does not know: many a container
+        owner = getattr(os, "getuid", lambda: "user")()
+        return Path(tempfile.gettempdir()) / f"swordplay-{owner}"
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+        return home / "AppData" / "Local" / "swordplay"
+    folder = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
+    return folder / "swordplay"
 
 
 def _writable(folder: Path) -> bool:
@@ -69,12 +78,14 @@ def cache_folder() -> Path | None:
     if _writable(beside / name):
         _prune(beside, name)
         return beside / name
-    user = _user_cache() / "swordplay"
+    user = _user_cache()
+    said = (user / name).exists()
     if _writable(user / name):
-        print(
-            f"swordplay: {beside} cannot be written; compiled kernels are kept in {user}.",
-            file=sys.stderr,
-        )
+        if not said:
+            print(
+                f"swordplay: {beside} cannot be written; compiled kernels are kept in {user}.",
+                file=sys.stderr,
+            )
         _prune(user, name)
         return user / name
     warnings.warn(
@@ -97,6 +108,14 @@ _FOLDER = None if config.DISABLE_JIT else cache_folder()
 
 def compiled(function: Function) -> Function:
     """Compile an entry point on first use, keep it on disk, hold no lock while it runs."""
+    if config.DISABLE_JIT:
+
+        @functools.wraps(function)
+        def interpreted(*arguments: Any) -> Any:
+            with np.errstate(all="ignore"):  # as compiled code has it; kernels look for themselves
+                return function(*arguments)
+
+        return cast(Function, interpreted)
     elsewhere = config.CACHE_DIR
     try:
         # Numba decides on the folder when it decorates; nobody else's kernels are concerned.

@@ -51,7 +51,6 @@ from swordplay.state import (
     NUMERATOR,
     OFFSET,
     OWN,
-    PLANNED,
     QUERIES,
     RATE,
     ROUND,
@@ -122,7 +121,6 @@ def pay(head, row, recipe, gradient, g0):
     head[SPENT] += head[RATE] * surprise
     head[STEEPEST] = max(head[STEEPEST], energy)
     head[ROUND] += 1.0
-    head[PLANNED] = 0.0
 
     # l_{t,i} = <g_t, x_{t,i}> + lambda c_{t,i}; only differences matter, so the best is kept at 0.
     bases, totals = int(recipe[AT_BASES]), int(recipe[AT_TOTALS])
@@ -299,7 +297,6 @@ def lean_on(row, recipe):
     lean(row, recipe, row, hint, 0)
     head = head_of(row)
     weigh(head, row, recipe, row, hint)
-    head[PLANNED] = 1.0
 
 
 @part

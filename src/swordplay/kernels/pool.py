@@ -41,6 +41,8 @@ from swordplay.kernels.pool_layout import (
     HUGE,
     LOGISTIC,
     O_TARGET,
+    W_TMP,
+    W_VIEW,
     WORK,
 )
 from swordplay.kernels.pool_mixing import (
@@ -100,10 +102,12 @@ def tell(learner, cfg, target, weight, work, answer):
     learner[H_HIGH] = max(learner[H_HIGH], y) if rounds > 0.0 else y
     gauge(learner, cfg)
     columns = learner[column : column + FIELDS]
-    verdict = pool_frames.observe(columns, 1, 0, target, rounds, cfg, TARGET_SLIVER)
-    if verdict == pool_frames.OUTLIVED:
-        pool_reframe.forget(learner, cfg, target)
-    if verdict != pool_frames.STAYS:
+    value = work[int(cfg[W_TMP]) : int(cfg[W_TMP]) + 1]
+    verdict = work[int(cfg[W_TMP]) + 1 : int(cfg[W_TMP]) + 2]
+    value[0] = target
+    if pool_frames.observe(columns, 1, value, rounds, cfg, TARGET_SLIVER, verdict):
+        if verdict[0] == pool_frames.OUTLIVED:
+            pool_reframe.forget(learner, cfg, target)
         pool_reframe.move_target(learner, cfg)
     learner[H_ROUND] = rounds + 1.0
 
@@ -159,14 +163,20 @@ def learn_row(row, cfg, x, targets, weight, work, out):
         report(learner, cfg, answer, out, m, outputs)
         if weight > 0.0 and targets[m] == targets[m]:
             tell(learner, cfg, targets[m], weight, work, answer)
-    if not weight > 0.0:
-        return
+    if weight > 0.0:
+        observe_row(row, cfg, x, work)
+
+
+@exact
+def observe_row(row, cfg, x, work):
+    """Take a row into the frames of its columns; the last thing that happens in a round."""
     d = int(cfg[C_DIM])
-    columns = row[FRAMES_HEAD:frames]
-    for j in range(d):
-        verdict = pool_frames.observe(columns, d, j, x[j], row[0], cfg, FEATURE_SLIVER)
-        if verdict != pool_frames.STAYS:
-            pool_reframe.move_feature(row, cfg, j)
+    columns = row[FRAMES_HEAD : int(cfg[C_FRAMES])]
+    verdicts = work[int(cfg[W_VIEW]) : int(cfg[W_VIEW]) + d]  # nobody needs the views any more
+    if pool_frames.observe(columns, d, x, row[0], cfg, FEATURE_SLIVER, verdicts):
+        for j in range(d):
+            if verdicts[j] != pool_frames.STAYS:
+                pool_reframe.move_feature(row, cfg, j)
     row[0] += 1.0
 
 
@@ -207,3 +217,19 @@ def predict(row, cfg, X, out):
     work = np.zeros(int(cfg[WORK]))
     for t in range(X.shape[0]):
         predict_row(row, cfg, X[t], work, out[t])
+
+
+@exact_entry
+def predict_kept(row, cfg, X, work, out):
+    """Predict the one row of X for a single target, and keep in ``work`` all that led there."""
+    pool_frames.views(row[0 : int(cfg[C_FRAMES])], cfg, X[0], work)
+    learner = row[int(cfg[C_FRAMES]) :]
+    out[0, 2] = ask(learner, cfg, work)
+    report(learner, cfg, out[0, 2], out[0], 0, 1)
+
+
+@exact_entry
+def learn_kept(row, cfg, X, Y, work, out):
+    """Learn the row that ``predict_kept`` has just predicted: ``learn`` in half the time."""
+    tell(row[int(cfg[C_FRAMES]) :], cfg, Y[0, 0], 1.0, work, out[0, 2])
+    observe_row(row, cfg, X[0], work)

@@ -131,7 +131,7 @@ def learn_first_order(learner, cfg, y, weight, work):
 
 @exact
 def _learn_diagonal(learner, cfg, y, weight, work, f):
-    """Implicit AdaGrad: w_i -= step s f_i / sqrt(G_i), s the slope after, G_i = sum of (s f_i)^2."""
+    """Take implicit AdaGrad's step: w_i -= step s f_i / sqrt(G_i), G_i = sum of (s f_i)^2."""
     n = f.shape[0]
     kind = int(cfg[C_LOSS])
     param = learner[H_PARAM]

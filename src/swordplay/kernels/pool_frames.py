@@ -106,69 +106,87 @@ def lags(learner, cfg, work):
 
 
 @exact
-def observe(columns, count, j, x, rounds, cfg, sliver):
-    """Take x into column j of ``count``; return whether the column leaves its frame.
+def observe(columns, count, x, rounds, cfg, sliver, verdicts):
+    """Take a row into ``count`` columns; write to ``verdicts`` which leave their frames.
 
     Mean and variance forget at 1/memory. A value beyond the bound moves them only as far as one at
     the bound would. Each block of 32 rows starts statistics of its own: should a column have moved
     at least 16 times in it, and only within a ``sliver`` of the running variance, then an outlier
-    made that variance and the block's replaces it (OUTLIVED).
+    made that variance and the block's replaces it (OUTLIVED). Returns whether any verdict is not
+    STAYS.
     """
-    if x != x:
-        return STAYS
-    x = min(max(x, -HUGE), HUGE)
-    moved = 1.0 if x != columns[F_LAST * count + j] else 0.0
-    columns[F_LAST * count + j] = x
-    n = columns[F_N * count + j]
-    if n == 0.0:
-        columns[F_MEAN * count + j] = x
-        columns[F_CENTRE * count + j] = x
-        columns[F_BLOCK_MEAN * count + j] = x
-        columns[F_N * count + j] = 1.0
-        return STAYS
-    mean = columns[F_MEAN * count + j]
-    var = columns[F_VAR * count + j]
+    means = columns[F_MEAN * count : (F_MEAN + 1) * count]
+    variances = columns[F_VAR * count : (F_VAR + 1) * count]
+    seen = columns[F_N * count : (F_N + 1) * count]
+    block_means = columns[F_BLOCK_MEAN * count : (F_BLOCK_MEAN + 1) * count]
+    block_squares = columns[F_BLOCK_SQUARES * count : (F_BLOCK_SQUARES + 1) * count]
+    centres = columns[F_CENTRE * count : (F_CENTRE + 1) * count]
+    scales = columns[F_SCALE * count : (F_SCALE + 1) * count]
+    last = columns[F_LAST * count : (F_LAST + 1) * count]
+    moves = columns[F_MOVES * count : (F_MOVES + 1) * count]
+    bounds = columns[F_BOUND * count : (F_BOUND + 1) * count]
+    memory = cfg[C_MEMORY]
     place = rounds - BLOCK * math.floor(rounds / BLOCK)
-    if place == 0.0:
-        columns[F_BLOCK_MEAN * count + j] = x
-        columns[F_BLOCK_SQUARES * count + j] = 0.0
-        columns[F_MOVES * count + j] = moved
-    else:
-        columns[F_MOVES * count + j] += moved
-        delta = x - columns[F_BLOCK_MEAN * count + j]
-        columns[F_BLOCK_MEAN * count + j] += delta / (place + 1.0)
-        columns[F_BLOCK_SQUARES * count + j] += delta * (x - columns[F_BLOCK_MEAN * count + j])
-    delta = x - mean
-    if var == 0.0 and delta == 0.0:
-        return STAYS  # constant so far: the column starts when it first moves
-    bound = columns[F_BOUND * count + j]
-    if n >= 5.0 and delta * delta > bound * bound * var:
-        delta = math.copysign(bound * math.sqrt(var), delta)
-    n = min(n + 1.0, cfg[C_MEMORY])
-    mean += delta / n
-    var = (1.0 - 1.0 / n) * (var + delta * delta / n)
-    answer = MOVES
-    if place == BLOCK - 1.0:
-        moves = columns[F_MOVES * count + j]
-        # A sparse column has a small deviation because it rarely moves: count the bound in
-        # deviations of the moves.
-        goal = cfg[C_CLIP] * math.sqrt(BLOCK / max(moves, 0.25))
-        columns[F_BOUND * count + j] += 0.25 * (goal - bound)
-        block_var = columns[F_BLOCK_SQUARES * count + j] / (BLOCK - 1.0)
-        if block_var > 0.0 and block_var < sliver * var and moves >= BLOCK / 2:
-            mean = columns[F_BLOCK_MEAN * count + j]
-            var = block_var
-            n = 1.0 * BLOCK
-            answer = OUTLIVED
-    columns[F_N * count + j] = n
-    columns[F_MEAN * count + j] = mean
-    columns[F_VAR * count + j] = var
-    scale = columns[F_SCALE * count + j]
-    shift = mean - columns[F_CENTRE * count + j]
-    s2 = scale * scale
-    # A first frame waits until it means something: log loss, unlike squared loss, has a scale.
-    if (shift * shift > 0.25 * s2 or var > 2.25 * s2 or var * 2.25 < s2) and (
-        var > 1e-280 and (scale > 0.0 or n >= cfg[C_JOIN])
-    ):
-        return answer
-    return STAYS
+    part = 1.0 / (place + 1.0)
+    leave = False
+    for j in range(count):
+        verdicts[j] = STAYS
+        value = x[j]
+        if value != value:
+            continue
+        value = min(max(value, -HUGE), HUGE)
+        moved = 1.0 if value != last[j] else 0.0
+        last[j] = value
+        n = seen[j]
+        if n == 0.0:
+            means[j] = value
+            centres[j] = value
+            block_means[j] = value
+            seen[j] = 1.0
+            continue
+        if place == 0.0:
+            block_means[j] = value
+            block_squares[j] = 0.0
+            moves[j] = moved
+        else:
+            moves[j] += moved
+            delta = value - block_means[j]
+            block_means[j] += delta * part
+            block_squares[j] += delta * (value - block_means[j])
+        mean = means[j]
+        var = variances[j]
+        delta = value - mean
+        if var == 0.0 and delta == 0.0:
+            continue  # constant so far: the column starts when it first moves
+        bound = bounds[j]
+        if n >= 5.0 and delta * delta > bound * bound * var:
+            delta = math.copysign(bound * math.sqrt(var), delta)
+        n = min(n + 1.0, memory)
+        a = 1.0 / n
+        mean += a * delta
+        var = (1.0 - a) * (var + a * delta * delta)
+        verdict = MOVES
+        if place == BLOCK - 1.0:
+            # A sparse column has a small deviation because it rarely moves: count the bound in
+            # deviations of the moves.
+            goal = cfg[C_CLIP] * math.sqrt(BLOCK / max(moves[j], 0.25))
+            bounds[j] += 0.25 * (goal - bound)
+            block_var = block_squares[j] / (BLOCK - 1.0)
+            if block_var > 0.0 and block_var < sliver * var and moves[j] >= BLOCK / 2:
+                mean = block_means[j]
+                var = block_var
+                n = 1.0 * BLOCK
+                verdict = OUTLIVED
+        seen[j] = n
+        means[j] = mean
+        variances[j] = var
+        scale = scales[j]
+        shift = mean - centres[j]
+        s2 = scale * scale
+        # A first frame waits until it means something: log loss, unlike squared loss, has a scale.
+        if (shift * shift > 0.25 * s2 or var > 2.25 * s2 or var * 2.25 < s2) and (
+            var > 1e-280 and (scale > 0.0 or n >= cfg[C_JOIN])
+        ):
+            verdicts[j] = verdict
+            leave = True
+    return leave

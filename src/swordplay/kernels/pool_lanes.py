@@ -9,6 +9,7 @@ what LLVM's SLP vectoriser recognises; no sum is reordered by it. Unsigned indic
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ _U0, _U1, _U2, _U3, _U4 = (np.uint64(k) for k in range(5))
 
 @exact
 def dot(w, f, size, out):
-    """out[l] = sum_i w[i, l] f[i]"""
+    """Write out[l] = sum_i w[i, l] f[i]."""
     n = np.uint64(size)
     a0 = 0.0
     a1 = 0.0
@@ -40,7 +41,7 @@ def dot(w, f, size, out):
 
 @exact
 def add(w, f, size, c):
-    """w[i, l] += c[l] f[i]"""
+    """Add c[l] f[i] to w[i, l]."""
     n = np.uint64(size)
     c0 = c[0]
     c1 = c[1]
@@ -61,7 +62,7 @@ def add(w, f, size, c):
 
 @exact
 def quadratic(f, w, P, size, g, yv):
-    """g = P f,  yv[0:4] = w . f,  yv[4:8] = f' P f   for four learners; P is the upper triangle, row by row"""
+    """Write g = P f, yv[0:4] = w.f and yv[4:8] = f'P f of four learners."""
     n = np.uint64(size)
     y0 = 0.0
     y1 = 0.0
@@ -71,9 +72,9 @@ def quadratic(f, w, P, size, g, yv):
     v1 = 0.0
     v2 = 0.0
     v3 = 0.0
-    for k in range(_U4 * n):
-        g[k] = 0.0
-    k = _U0
+    for z in range(_U4 * n):
+        g[z] = 0.0
+    k: Any = _U0
     for i in range(n):
         fi = f[i]
         q = _U4 * i
@@ -126,7 +127,7 @@ def quadratic(f, w, P, size, g, yv):
 
 @exact
 def rank_one(P, w, size, g, c, h, il, trace):
-    """w += c g;  P = il P - (h g)(h g)';  trace[l] = tr P.  (h g)(h g)' keeps P exactly symmetric."""
+    """Write w + c g, P = il P - (h g)(h g)' and trace[l] = tr P; the last stays symmetric."""
     n = np.uint64(size)
     c0 = c[0]
     c1 = c[1]
@@ -166,7 +167,7 @@ def rank_one(P, w, size, g, c, h, il, trace):
     t1 = 0.0
     t2 = 0.0
     t3 = 0.0
-    k = _U0
+    k: Any = _U0
     for i in range(n):
         q = _U4 * i
         a0 = g[q]
@@ -205,7 +206,7 @@ def rank_one(P, w, size, g, c, h, il, trace):
 
 @exact
 def adagrad(G, D, f, size, s, a):
-    """G += (s f)^2;  D = 1/sqrt(G);  a = sum_i D_i f_i^2"""
+    """Write G + (s f)^2, D = 1/sqrt(G) and a = sum_i D_i f_i^2."""
     n = np.uint64(size)
     s0 = s[0] * s[0]
     s1 = s[1] * s[1]
@@ -246,7 +247,7 @@ def adagrad(G, D, f, size, s, a):
 
 @exact
 def at(n, i, j):
-    """Offset of entry (i, j) of the packed triangle, lane 0."""
+    """Return the offset of entry (i, j) of the packed triangle, lane 0."""
     if i > j:
         i, j = j, i
     return 4 * (i * n - (i * (i - 1)) // 2 + (j - i))
@@ -254,7 +255,7 @@ def at(n, i, j):
 
 @exact
 def reset_lane(P, n, lane):
-    """P = I: the ridge every learner starts from."""
+    """Write P = I, the ridge that every learner starts from."""
     for k in range(lane, 2 * n * (n + 1), 4):
         P[k] = 0.0
     for i in range(n):
@@ -263,7 +264,7 @@ def reset_lane(P, n, lane):
 
 @exact
 def stretch(w, P, n, j, a):
-    """Feature j shrinks by a (old = a new): theta_j *= a."""
+    """Take in that feature j shrank by a (old = a new): theta_j *= a."""
     for lane in range(4):
         w[4 * j + lane] *= a
         if P.shape[0] > 0:
@@ -274,7 +275,7 @@ def stretch(w, P, n, j, a):
 
 @exact
 def shear(w, P, n, source, target, b):
-    """Old feature `source` holds b units of feature `target`: theta_target += b theta_source."""
+    """Take in that ``source`` held b units of ``target``: theta_target += b theta_source."""
     if b == 0.0:
         return
     for lane in range(4):
@@ -290,7 +291,7 @@ def shear(w, P, n, source, target, b):
 
 @exact
 def ceiling(P, n, j, caps, slack):
-    """Shrink row and column j where the variance of theta_j went above its ceiling (D P D keeps P definite)."""
+    """Shrink row and column j where theta_j's variance is above its ceiling."""
     for lane in range(4):
         top = slack * max(1.0, caps[lane])
         p = P[at(n, j, j) + lane]
@@ -303,6 +304,7 @@ def ceiling(P, n, j, caps, slack):
 
 @exact
 def retrace(P, n, trace):
+    """Write trace[l] = tr P."""
     for lane in range(4):
         t = 0.0
         for i in range(n):

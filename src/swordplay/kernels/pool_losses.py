@@ -14,6 +14,7 @@ from swordplay.kernels.pool_layout import ABSOLUTE, HUBER, SQUARED
 
 @exact
 def value(kind, param, y, p):
+    """Return the loss of prediction p; not for log loss."""
     r = p - y
     if kind == SQUARED:
         return r * r
@@ -22,16 +23,17 @@ def value(kind, param, y, p):
         return 0.5 * r * r if r_abs <= param else param * (r_abs - 0.5 * param)
     if kind == ABSOLUTE:
         return r_abs
-    return max(-param * r, (1.0 - param) * r)  # pinball; logistic never comes here
+    return max(-param * r, (1.0 - param) * r)  # pinball
 
 
 @exact
 def implicit(kind, param, y, m, a):
-    """Slope s at the implicit step: m' = m - a s minimises loss(m') + (m' - m)^2 / (2a).  Returns (s, curvature).
+    """Return slope and curvature of an implicit step of size a from m.
 
-    SQUARED means the loss 1/2 r^2 here (the factor only renames steps).  The curvature is the secant
-    (s(m) - s(m')) / (m - m') for Huber and logistic; for absolute and pinball loss, which have none, that of the
-    quadratic through both kinks (weight 1/|r|), as in iteratively reweighted least squares."""
+    SQUARED means r^2 / 2 here (the factor only renames steps). The curvature is the secant
+    (s(m) - s(m')) / (m - m') for Huber's loss; for absolute and pinball loss, which have none, that
+    of the quadratic through both kinks (weight 1/|r|), as in iteratively reweighted least squares.
+    """
     r = m - y
     if kind == SQUARED:
         return r / (1.0 + a), 1.0
@@ -49,9 +51,11 @@ def implicit(kind, param, y, m, a):
 
 @exact
 def implicit_logistic(y, m, q, a):
-    """Implicit step for log loss, y in {0, 1}, q = sigmoid(m).  Newton on m' = m - a (sigmoid(m') - y) inside its bracket.
+    """Return slope and secant curvature of an implicit step for log loss, y in {0, 1}.
 
-    One step without any exponential when a is small; never more than four.  Returns (slope, secant curvature)."""
+    q is sigmoid(m). Newton's method solves m' = m - a (sigmoid(m') - y) inside its bracket: one
+    step without any exponential where a is small, hardly ever more than four.
+    """
     h = q * (1.0 - q)
     s = q - y
     step = -a * s / (1.0 + a * h)
@@ -60,7 +64,46 @@ def implicit_logistic(y, m, q, a):
     low = m if y > 0.5 else m - a
     high = m + a if y > 0.5 else m
     z = min(max(m + step, low), high)
-    p = q
+    last = high - low
+    for _ in range(20):
+        p = 1.0 / (1.0 + math.exp(-z))
+        excess = z - m + a * (p - y)
+        if excess > 0.0:
+            high = z
+        else:
+            low = z
+        before = z
+        z -= excess / (1.0 + a * p * (1.0 - p))
+        # Where the sigmoid is flat Newton may swing for ever: halve the bracket instead.
+        if not (z > low and z < high) or abs(z - before) > 0.5 * last:
+            z = 0.5 * (low + high)
+        last = abs(z - before)
+        if last < 0.01:
+            break
+    p = 1.0 / (1.0 + math.exp(-z))
+    d = z - m
+    h = (p - q) / d if abs(d) > 1e-6 else h
+    return -d / a, max(h, 1e-8)
+
+
+@exact
+def tame_logistic(y, m, q, a):
+    """Return slope and curvature like ``implicit_logistic``, but shrug at what contradicts wildly.
+
+    Newton's method without a safeguard: where a label contradicts a confident prediction and the
+    step is long, it swings from one flat end of the sigmoid to the other and comes to rest near m
+    after four steps. Such a row teaches next to nothing. Second-order experts gain by that where
+    labels are noisy (exact steps: 13 % more log loss on a rotating hyperplane with 5 % noise) and
+    lose little elsewhere; first-order experts and mixers do better with exact steps.
+    """
+    h = q * (1.0 - q)
+    s = q - y
+    step = -a * s / (1.0 + a * h)
+    if abs(step) < 0.03:
+        return s / (1.0 + a * h), h
+    low = m if y > 0.5 else m - a
+    high = m + a if y > 0.5 else m
+    z = min(max(m + step, low), high)
     for _ in range(3):
         p = 1.0 / (1.0 + math.exp(-z))
         change = (z - m + a * (p - y)) / (1.0 + a * p * (1.0 - p))

@@ -255,7 +255,7 @@ def _learn_top(learner, cfg, y, weight, width, work):
 
 @exact
 def gentle_exp(x):
-    """exp(x): on [-1/2, 0], which squared loss never leaves here, by Taylor to 3e-10."""
+    """Return exp(x): on [-1/2, 0], which squared loss never leaves here, by Taylor to 3e-10."""
     if x <= -0.5:
         return math.exp(x)
     y = 1.0 / 5040.0 + x * (1.0 / 40320.0 + x * (1.0 / 362880.0))

@@ -177,7 +177,7 @@ def express_target(learner, cfg, a, b):
     kind = int(cfg[C_LOSS])
     if cfg[C_DIAGONAL] > 0.0:
         o = int(cfg[O_DIAGONAL])
-        curvature = ia * ia if kind == SQUARED or kind == HUBER else 1.0
+        curvature = ia * ia if kind in (SQUARED, HUBER) else 1.0
         for k in range(4 * n1):
             learner[o + k] *= ia
             learner[o + 4 * n1 + k] *= curvature
@@ -211,9 +211,10 @@ def express_target(learner, cfg, a, b):
         learner[k] = (learner[k] - b) * ia
     learner[H_SQUARES] *= ia * ia
     learner[H_MIX_NORM] *= ia * ia
-    power = ia * ia if kind == SQUARED or kind == HUBER else ia
+    power = ia * ia if kind in (SQUARED, HUBER) else ia
     learner[H_LOSS] *= power
-    learner[H_SPREAD] *= power * power
+    if learner[H_SPREAD] > 0.0:  # 0 for squared loss, whose power may overflow
+        learner[H_SPREAD] *= power * power
 
 
 @exact

@@ -25,12 +25,10 @@ from swordplay.kernels.pool_layout import (
     CHANGE,
     G_CAP,
     G_FORGETTING,
-    G_MATRIX,
     G_SIZE,
     G_STATS,
     G_SURPRISE,
     G_VIEW,
-    G_WEIGHTS,
     GROUP,
     H_LAST,
     H_PARAM,
@@ -130,7 +128,7 @@ def learn_second_order(learner, cfg, y, weight, work):
                 continue
             if kind == LOGISTIC:
                 q = 1.0 / (1.0 + math.exp(-min(max(m, -30.0), 30.0)))
-                s, c = losses.implicit_logistic(goal, m, q, weight * v / forgetting + 1e-12)
+                s, c = losses.tame_logistic(goal, m, q, weight * v / forgetting + 1e-12)
             else:
                 threshold = cfg[table + G_SURPRISE + lane]
                 if threshold > 0.0:

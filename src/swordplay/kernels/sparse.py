@@ -22,10 +22,10 @@ from swordplay.kernels.ball import (
     WEIGHTS,
     advance,
     decide,
-    note,
     steps_of,
     table_of,
 )
+from swordplay.kernels.ball_stream import note
 from swordplay.kernels.compiled import borrow, compiled, part
 from swordplay.kernels.ensemble import head_of
 from swordplay.kernels.losses import value_and_slope

@@ -58,7 +58,7 @@ def small_loss(stream: Stream, u: ArrayLike) -> float:
 
     Args:
         stream: any stream.
-        u: (T, d), or (d,) for the same comparator in every round.
+        u: (T, d), or (T,) where d = 1, or (d,) for the same comparator in every round.
 
     Reference: Srebro, Sridharan & Tewari, *Smoothness, low noise and fast rates*, NIPS 2010.
 
@@ -68,6 +68,8 @@ def small_loss(stream: Stream, u: ArrayLike) -> float:
     (0.0, 2.5)
     """
     chosen = _finite(u, "comparators")
+    if chosen.shape == (len(stream),) and getattr(stream, "knows_dim", True) and stream.dim == 1:
+        chosen = chosen[:, None]
     knows_dim = getattr(stream, "knows_dim", True)
     if chosen.ndim not in (1, 2):
         raise ValueError(f"comparators must be (T, d) or (d,); got shape {chosen.shape}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -69,9 +70,15 @@ class FileStream:
         if batch_rows < 1:
             raise ValueError(f"batch_rows must be at least 1, not {batch_rows!r}.")
         self.batch_rows = int(batch_rows)
+        if isinstance(features, str):
+            raise TypeError(f"features must be a list of columns: features=[{features!r}].")
         self._dataset, self._kind = _open(self.path)
         columns = list(self._dataset.schema.names)
         wanted = [c for c in columns if c != target] if features is None else list(features)
+        if target in wanted:
+            raise ValueError(f"The target {target!r} cannot be one of its own features.")
+        if len(set(wanted)) != len(wanted):
+            raise ValueError(f"A feature stands in the list twice: {', '.join(wanted)}.")
         for name in (target, *wanted):
             if name not in columns:
                 raise ValueError(
@@ -80,6 +87,12 @@ class FileStream:
         if not wanted:
             raise ValueError(f"{self.path} has no column besides the target {target!r}.")
         self.names = tuple(wanted)
+        if self._kind == "csv":
+            try:
+                self._dataset, _ = _open(self.path, (*self.names, target))
+            except ValueError:
+                self._find_text()
+                raise
         self._rows = int(self._dataset.count_rows())
         if not self._rows:
             raise ValueError(f"{self.path} has no rows.")
@@ -113,7 +126,9 @@ class FileStream:
                 batch = next(batches)
             except StopIteration:
                 return
-            except Exception as error:  # pyarrow: a cell of another type than the column's
+            except Exception as error:  # pyarrow: a cell that is no number
+                if self._kind == "csv":
+                    self._find_text()
                 raise ValueError(f"{self.path}, after row {read}: {error}") from None
             read += batch.num_rows
             if batch.num_rows:
@@ -148,13 +163,10 @@ class FileStream:
             or pa.types.is_decimal(column.type)
         ):
             row, cell = self._first_text(column)
-            raise ValueError(
-                f"{self.path}: column {name!r} holds {cell!r} in row {origin + row}, which is not "
-                "a number. Leave the column out with features=[...], or encode it."
-            )
+            raise ValueError(_no_number(self.path, name, origin + row, cell))
         if column.null_count:
             row = int(np.flatnonzero(pc.is_null(column).to_numpy(zero_copy_only=False))[0])
-            raise ValueError(f"{self.path}: column {name!r} is empty in row {origin + row}.")
+            raise ValueError(f"{self.path}: column {name!r} is empty or NaN in row {origin + row}.")
         numbers = np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False))
         if not np.isfinite(numbers).all():
             row = int(np.flatnonzero(~np.isfinite(numbers))[0])
@@ -162,6 +174,19 @@ class FileStream:
                 f"{self.path}: column {name!r} holds {numbers[row]} in row {origin + row}."
             )
         return numbers
+
+    def _find_text(self) -> None:
+        """Raise with the first cell of a CSV file that is no number, row and column named."""
+        for name in self._dataset.files:
+            separator = "\t" if name.lower().endswith(".tsv") else ","
+            with open(name, newline="", encoding="utf-8", errors="replace") as file:
+                for row, cells in enumerate(csv.DictReader(file, delimiter=separator)):
+                    for column in (*self.names, self.target):
+                        cell = cells.get(column) or ""
+                        try:
+                            float(cell or "0")
+                        except ValueError:
+                            raise ValueError(_no_number(name, column, row, cell)) from None
 
     @staticmethod
     def _first_text(column: Any) -> tuple[int, Any]:
@@ -234,7 +259,15 @@ def _ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield batch
 
 
-def _open(path: Path) -> tuple[ds.Dataset, str]:
+def _no_number(path: str | Path, column: str, row: int, cell: object) -> str:
+    return (
+        f"{path}: column {column!r} holds {cell!r} in row {row}, which is not a number. Leave the "
+        "column out with features=[...], or encode it."
+    )
+
+
+def _open(path: Path, numbers: Sequence[str] = ()) -> tuple[ds.Dataset, str]:
+    """Open a file or a folder; columns called ``numbers`` of a CSV file are read as such."""
     try:
         import pyarrow.dataset as ds
     except ImportError:
@@ -253,10 +286,17 @@ def _open(path: Path) -> tuple[ds.Dataset, str]:
         )
     reader: Any = kind
     if kind == "csv":
-        import pyarrow.csv as csv
+        import pyarrow as pa
+        import pyarrow.csv
 
         separator = "\t" if sample.suffix.lower() == ".tsv" else ","
-        reader = ds.CsvFileFormat(parse_options=csv.ParseOptions(delimiter=separator))
+        # What a column is, its first rows cannot tell: 0, 1, 2 may be followed by 0.5.
+        reader = ds.CsvFileFormat(
+            parse_options=pa.csv.ParseOptions(delimiter=separator),
+            convert_options=pa.csv.ConvertOptions(
+                column_types=dict.fromkeys(numbers, pa.float64())
+            ),
+        )
     try:
         return ds.dataset(str(path), format=reader), kind
     except Exception as error:

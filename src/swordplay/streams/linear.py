@@ -9,7 +9,7 @@ import numpy as np
 
 from swordplay._types import Array, ArrayLike
 from swordplay.assumptions import Assumptions
-from swordplay.domains import Domain
+from swordplay.domains import Ball, Box, Domain, L1Ball, Simplex
 from swordplay.losses import Loss, Squared
 from swordplay.streams.stream import check_decisions
 
@@ -65,7 +65,10 @@ class LinearStream:
                 f"features must be (T, d) with at least one row and one column; got "
                 f"{self.features.shape}."
             )
-        self.targets: Array = np.ascontiguousarray(targets, dtype=np.float64)
+        try:
+            self.targets: Array = np.ascontiguousarray(targets, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"targets must be numbers: {error}") from None
         if self.targets.shape != (self.features.shape[0],):
             raise ValueError(
                 f"targets must have one entry a row, ({self.features.shape[0]},); got "
@@ -135,13 +138,21 @@ class LinearStream:
         if hasattr(domain, "extent") and not self.sparse:
             low, high = domain.extent(self.features)
             return np.asarray(low), np.asarray(high)
-        if hasattr(domain, "radius") and hasattr(domain, "extent"):
-            # A dense copy of the rows would defeat their purpose; the enclosing ball does not.
-            middle, reach = self.features @ domain.center, float(domain.radius) * self.norms()
+        if isinstance(domain, Box):
+            up, down = self.features.maximum(0), self.features.minimum(0)
+            low = up @ domain.low + down @ domain.high
+            return np.asarray(low), np.asarray(up @ domain.high + down @ domain.low)
+        if isinstance(domain, Simplex):
+            return _dense_column(self.features.min(axis=1)), _dense_column(
+                self.features.max(axis=1)
+            )
+        if isinstance(domain, L1Ball):
+            reach = domain.radius * _dense_column(abs(self.features).max(axis=1))
         else:
+            radius = domain.radius if isinstance(domain, Ball) else domain.diameter
             with np.errstate(invalid="ignore"):  # an empty row, and a domain without end
-                reach = np.nan_to_num(domain.diameter * self.norms(), nan=0.0, posinf=np.inf)
-            middle = self.features @ domain.center
+                reach = np.nan_to_num(radius * self.norms(), nan=0.0, posinf=np.inf)
+        middle = self.features @ domain.center
         return np.asarray(middle - reach), np.asarray(middle + reach)
 
     def blocks(self, compact: bool) -> Iterator[tuple[int, tuple[Array, ...], Array]]:
@@ -168,11 +179,7 @@ class LinearStream:
         norms = self.norms()
         low, high = self.extent(domain)
         with np.errstate(invalid="ignore"):
-            slopes = np.maximum(
-                np.abs(self.loss.slope(self.targets, low)),
-                np.abs(self.loss.slope(self.targets, high)),
-            )
-        # A kink has slope 0 here, and its neighbours do not: take the limit from outside.
+            slopes = self.loss.steepest(self.targets, low, high)
         lipschitz = float(np.max(np.where(norms > 0, slopes, 0.0) * norms))
         if not np.isfinite(lipschitz):
             raise ValueError(
@@ -192,10 +199,16 @@ class LinearStream:
         return f"LinearStream({len(self)} {kind} rows, dim={self.dim}, loss={self.loss!r})"
 
 
+def _dense_column(column: Any) -> Array:
+    return np.asarray(column.toarray(), dtype=np.float64).ravel()
+
+
 def _matrix(features: Any) -> Array:
     if hasattr(features, "to_pandas") and hasattr(features, "column_names"):  # an Arrow table
         features = np.column_stack([np.asarray(column) for column in features.columns])
     array = np.asarray(features)
+    if np.iscomplexobj(array):
+        raise ValueError("features must be real numbers; these are complex.")
     if array.dtype == np.float32:
         return np.ascontiguousarray(array)
     try:
