@@ -27,6 +27,7 @@ from swordplay.play import Run, play
 from swordplay.regularisers import Euclidean, NegativeEntropy, Regulariser
 from swordplay.state import StateError
 from swordplay.streams import FileStream, FunctionStream, LinearStream
+from swordplay.sweeps import sweep
 
 __version__ = "0.1.0"
 
@@ -77,4 +78,5 @@ __all__ = [
     "play_many",
     "regret",
     "streams",
+    "sweep",
 ]

@@ -16,6 +16,8 @@ try:
     import typer
     from rich.console import Console
 
+    from swordplay.cli_fleet import fleet_app
+
     if not all(map(find_spec, ("matplotlib", "platformdirs", "plotly", "pyarrow"))):
         raise ImportError
 except ImportError:
@@ -39,6 +41,8 @@ datasets_app = typer.Typer(
     no_args_is_help=True, help="The data sets: list, describe, fetch.", rich_markup_mode=None
 )
 app.add_typer(datasets_app, name="datasets")
+app.add_typer(fleet_app, name="fleet")
+
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with what is in --out.")]

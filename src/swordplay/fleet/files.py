@@ -1,0 +1,250 @@
+"""Fleets as Parquet files and as bytes: no pickle, and nothing that was damaged is believed."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from swordplay._types import Array
+from swordplay.fleet.keys import from_text, to_text
+from swordplay.fleet.models import Model, refuse_other, restore
+from swordplay.kernels.fleet import STATS
+from swordplay.state import StateError
+
+if TYPE_CHECKING:
+    from swordplay.fleet.fleet import Fleet
+
+FORMAT = 1
+_META = b"swordplay.fleet"
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError(
+            'Fleets are kept in Parquet files, which need pyarrow: pip install "swordplay[files]"'
+        ) from error
+    return pyarrow
+
+
+def header(model: Model) -> dict[str, Any]:
+    """Return what a state of ``model`` says about itself."""
+    try:
+        release = version("swordplay")
+    except PackageNotFoundError:  # pragma: no cover - run from a bare source tree
+        release = "unknown"
+    fresh = model.fresh
+    return {
+        "format": FORMAT,
+        "version": release,
+        "dtype": fresh.dtype.str,
+        "floats": fresh.size,
+        "model": model.saved(),
+    }
+
+
+def check_header(told: dict[str, Any], like: Model | None, what: str) -> Model:
+    """Return the model of a state, or refuse the state with the reason."""
+    if told.get("format") != FORMAT:
+        raise StateError(
+            f"{what} has format {told.get('format')} (version {told.get('version')}); this version "
+            f"reads format {FORMAT}. Load it with the version of swordplay that wrote it."
+        )
+    if like is not None and like.saved() == told["model"]:
+        model = like
+    else:
+        model = restore(told["model"])
+        if like is not None:
+            refuse_other(like, model, what)
+    if told["floats"] != model.fresh.size or np.dtype(told["dtype"]) != model.fresh.dtype:
+        raise StateError(
+            f"{what} holds rows of {told['floats']} floats of type {told['dtype']}; the model "
+            f"needs {model.fresh.size} of type {model.fresh.dtype}. Another version wrote it "
+            f"({told.get('version')})."
+        )
+    return model
+
+
+def save(fleet: Fleet, path: str | os.PathLike[str]) -> None:
+    """Write a fleet, a row group for each block's worth of keys."""
+    pa = _arrow()
+    keys = fleet._store.keys.all()
+    if isinstance(keys, np.ndarray):
+        kind, key_type = "whole", pa.int64()
+    else:
+        kind, key_type = "text", pa.string()
+        keys = [to_text(key) for key in keys]
+    told = {**header(fleet.model), "keys": kind, "times": fleet._time_kind}
+    width = fleet.model.fresh.nbytes
+    schema = pa.schema(
+        [
+            ("key", key_type),
+            ("row", pa.binary(width)),
+            ("stats", pa.binary(8 * STATS)),
+            ("newest", pa.int64()),
+            ("late", pa.int64()),
+        ],
+        metadata={_META: json.dumps(told)},
+    )
+    target = Path(path)
+    beside = target.with_name(target.name + ".part")
+    try:
+        with open(beside, "wb") as file:
+            with pa.parquet.ParquetWriter(
+                file,
+                schema,
+                compression="none",  # floats of a learner do not shrink
+                use_dictionary=False,
+                write_statistics=False,
+                write_page_checksum=True,
+            ) as writer:
+                step = 4 * fleet._store.blocks.per_block
+                for start in range(0, len(fleet), step):
+                    numbers = np.arange(start, min(start + step, len(fleet)))
+                    rows, stats = fleet._store.read(numbers)
+                    columns = [
+                        pa.array(keys[start : start + step], key_type),
+                        _packed(pa, rows),
+                        _packed(pa, stats),
+                        pa.array(fleet._store.newest[numbers]),
+                        pa.array(fleet._store.late[numbers]),
+                    ]
+                    writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def load(path: str | os.PathLike[str], like: Model | None, **how: Any) -> Fleet:
+    """Read a fleet."""
+    from swordplay.fleet.fleet import Fleet
+
+    pa = _arrow()
+    what = f"The file {path}"
+    try:
+        file = pa.parquet.ParquetFile(path, page_checksum_verification=True)
+        metadata = file.schema_arrow.metadata or {}
+        if _META not in metadata:
+            raise StateError(f"{what} is not a saved fleet.")
+        told = json.loads(metadata[_META])
+        model = check_header(told, like, what)
+        fleet = Fleet(model, **how)
+        fleet._time_kind = told["times"]
+        for group in range(file.num_row_groups):
+            table = file.read_row_group(group)
+            if told["keys"] == "whole":
+                keys: Any = table["key"].to_numpy()
+            else:
+                keys = [from_text(text) for text in table["key"].to_pylist()]
+            rows = _unpacked(table["row"], model.fresh.dtype, model.fresh.size)
+            stats = _unpacked(table["stats"], np.dtype(np.float64), STATS)
+            newest, late = table["newest"].to_numpy(), table["late"].to_numpy()
+            fleet._store.admit(keys, rows, stats, newest, late)
+    except StateError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise StateError(f"{what} is damaged or not a saved fleet: {error}") from error
+    return fleet
+
+
+_MAGIC = b"SWORDFLT"
+
+
+def to_bytes(fleet: Fleet, about: dict[str, Any] | None) -> bytes:
+    """Return a fleet as bytes: magic, checksum, length of the header, header, keys, arrays."""
+    keys = fleet._store.keys.all()
+    if isinstance(keys, np.ndarray):
+        kind, packed = "whole", keys.tobytes()
+    elif set(map(type, keys)) == {str}:
+        kind, packed = "strings", json.dumps(keys).encode()
+    else:
+        kind, packed = "text", json.dumps([to_text(key) for key in keys]).encode()
+    told = {
+        **header(fleet.model),
+        "keys": kind,
+        "times": fleet._time_kind,
+        "count": len(fleet),
+        "key_bytes": len(packed),
+        "about": about,
+    }
+    rows, stats = fleet._store.read(np.arange(len(fleet)))
+    arrays = (fleet._store.newest, fleet._store.late, stats, rows)
+    text = json.dumps(told).encode()
+    body = b"".join([struct.pack("<I", len(text)), text, packed, *(a.tobytes() for a in arrays)])
+    return _MAGIC + struct.pack("<I", zlib.crc32(body)) + body
+
+
+def from_bytes(data: bytes, like: Model | None, about: dict[str, Any] | None, **how: Any) -> Fleet:
+    """Return the fleet that ``to_bytes`` described."""
+    from swordplay.fleet.fleet import Fleet
+
+    what = "The state"
+    if len(data) < 16 or not data.startswith(_MAGIC):
+        raise StateError("These bytes are not a swordplay fleet: they do not begin like one.")
+    body = memoryview(data)[12:]
+    if struct.unpack("<I", data[8:12])[0] != zlib.crc32(body):
+        raise StateError("The state is damaged: its checksum does not match its content.")
+    (length,) = struct.unpack("<I", body[:4])
+    told = json.loads(bytes(body[4 : 4 + length]))
+    model = check_header(told, like, what)
+    if about is not None and told["about"] != about:
+        raise StateError(
+            f"{what} was made with other settings.\n  given: {json.dumps(about)}\n"
+            f"  there: {json.dumps(told['about'])}"
+        )
+    count, at = told["count"], 4 + length
+    packed = body[at : at + told["key_bytes"]]
+    at += told["key_bytes"]
+
+    def cut(dtype: Any, width: int) -> Array:
+        nonlocal at
+        end = at + np.dtype(dtype).itemsize * width * count
+        array = np.frombuffer(body[at:end], dtype=dtype).reshape(count, width)
+        at = end
+        return array
+
+    newest, late = cut(np.int64, 1)[:, 0], cut(np.int64, 1)[:, 0]
+    stats, rows = cut(np.float64, STATS), cut(model.fresh.dtype, model.fresh.size)
+    keys: Any
+    if told["keys"] == "whole":
+        keys = np.frombuffer(packed, dtype=np.int64)
+    else:
+        keys = json.loads(bytes(packed))
+        keys = keys if told["keys"] == "strings" else [from_text(text) for text in keys]
+    fleet = Fleet(model, **how)
+    fleet._time_kind = told["times"]
+    fleet._store.admit(keys, rows, stats, newest, late)
+    return fleet
+
+
+def _packed(pa: Any, rows: Array) -> Any:
+    """Return rows as fixed-size binary, without copying them."""
+    rows = np.ascontiguousarray(rows)
+    kind = pa.binary(rows.shape[1] * rows.itemsize)
+    return pa.FixedSizeBinaryArray.from_buffers(kind, len(rows), [None, pa.py_buffer(rows)])
+
+
+def _unpacked(column: Any, dtype: np.dtype[Any], width: int) -> Array:
+    parts = []
+    for chunk in column.chunks:
+        size = dtype.itemsize * width
+        raw = np.frombuffer(chunk.buffers()[1], dtype=np.uint8)
+        raw = raw[chunk.offset * size : (chunk.offset + len(chunk)) * size]
+        parts.append(raw.view(dtype).reshape(len(chunk), width))
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts) if parts else np.empty((0, width), dtype=dtype)

@@ -1,0 +1,352 @@
+"""A fleet: one learner for each key, as rows of arrays."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from swordplay._types import Array, ArrayLike
+from swordplay.assumptions import AssumptionWarning
+from swordplay.ensemble import Ensemble
+from swordplay.fleet.batches import pieces, read_batch, read_times
+from swordplay.fleet.models import EXPERIENCED, Model, PaperModel, refuse_other
+from swordplay.fleet.store import Store
+from swordplay.kernels import fleet as kernels
+from swordplay.losses import Loss
+
+
+@lru_cache(maxsize=8)
+def _threads(workers: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(workers, thread_name_prefix="fleet")
+
+
+class Fleet:
+    """One adaptive learner for each key of a stream, and nothing to tune key by key.
+
+    Rows of one key are learned in the order they come in, whatever else the batch holds, so a
+    fleet answers as so many learners of their own would, bit for bit.
+
+    Args:
+        model: a one-gradient learner of the paper (how every key begins), or ``PoolModel(dim)``,
+            the default pool of the estimators.
+        loss: of a learner of the paper; default ``Squared()``. A pool names its own.
+        warm_start: whether a new key begins where the experienced keys are on average.
+        memory_limit: bytes that the learners may take; beyond, those idle longest move to disk and
+            return when their keys do.
+        folder: where idle learners wait; default the system's folder for temporary files.
+        late: what becomes of a row older than the newest its key has seen in an earlier batch:
+            "learn" it all the same, or "predict" it alone. Either way it is counted.
+        workers: threads; default one for each core. Results do not depend on it.
+
+    >>> import numpy as np, swordplay as sp
+    >>> from swordplay.fleet import Fleet
+    >>> facts = sp.Assumptions(lipschitz=9.0, smoothness=2.0, horizon=2000)
+    >>> fleet = Fleet(sp.SwordPP(sp.Ball(dim=2, radius=2.0), facts))
+    >>> rng = np.random.default_rng(0)
+    >>> keys = rng.choice(["north", "south"], 2000)
+    >>> X = rng.uniform(-1, 1, (2000, 2))
+    >>> y = np.where(keys == "north", 1, -1) * (X @ [1.0, 0.5])
+    >>> p = fleet.predict_then_learn(keys, X, y)
+    >>> len(fleet), round(float(np.mean((y - p)[1500:] ** 2)), 3)
+    (2, 0.0)
+    """
+
+    def __init__(
+        self,
+        model: Ensemble | Model,
+        loss: Loss | None = None,
+        *,
+        warm_start: bool = False,
+        memory_limit: int | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        late: str = "learn",
+        workers: int | None = None,
+    ) -> None:
+        if isinstance(model, Ensemble):
+            model = PaperModel(model, loss)
+        elif loss is not None:
+            raise TypeError("loss= belongs to a learner of the paper; a pool names its own.")
+        if late not in ("learn", "predict"):
+            raise ValueError(f'late must be "learn" or "predict", not {late!r}.')
+        if workers is not None and workers < 1:
+            raise ValueError(f"workers must be at least 1, not {workers!r}.")
+        self.model, self.warm_start, self.late = model, warm_start, late
+        self.workers = workers or os.cpu_count() or 1
+        self.memory_limit, self.folder = memory_limit, None if folder is None else Path(folder)
+        self._store = Store(model.fresh, memory_limit, self.folder)
+        self._keys = self._store.keys
+        self._time_kind: str | None = None
+        self._warned = False
+
+    # ------------------------------------------------------------------ the stream
+
+    def predict_then_learn(
+        self, keys: Any, X: ArrayLike, y: ArrayLike, times: ArrayLike | None = None
+    ) -> Array:
+        """Predict each row before its key learns it; return the predictions, (n,).
+
+        Keys that were never seen begin here. A row whose features or target are not finite is not
+        learned, whatever other rows do; ``summary`` counts it. (The default pool takes NaN in a
+        feature for a missing value.) Where not even a prediction can be made it is NaN.
+
+        Args:
+            keys: n keys: anything hashable but null.
+            X: (n, d).
+            y: (n,); NaN where a label is not known.
+            times: (n,) numbers or datetimes, if the rows of a key are to be taken in that order;
+                equal times keep the order of the rows.
+        """
+        _, matrix, targets = read_batch(self.model, keys, X, y)
+        moments, kind = read_times(times, len(matrix), self._time_kind)
+        numbers = self._keys.number(keys)
+        self._time_kind = kind
+        self._store.enrol(self._newcomer)
+        out = np.empty(len(matrix))
+        if moments is None:
+            self._learn(numbers, matrix, targets, out)
+            return out
+        order = np.argsort(moments, kind="stable")
+        numbers, moments, targets = numbers[order], moments[order], targets[order]
+        late = moments < self._store.newest[numbers]
+        np.add.at(self._store.late, numbers[late], 1)
+        np.maximum.at(self._store.newest, numbers, moments)
+        if self.late == "predict":
+            targets[late] = np.nan
+        in_time = np.empty(len(matrix))
+        self._learn(numbers, matrix[order], targets, in_time)
+        out[order] = in_time
+        return out
+
+    def learn(self, keys: Any, X: ArrayLike, y: ArrayLike, times: ArrayLike | None = None) -> Self:
+        """Learn rows; return the fleet."""
+        self.predict_then_learn(keys, X, y, times)
+        return self
+
+    def predict(self, keys: Any, X: ArrayLike) -> Array:
+        """Return predictions, (n,), and change nothing; a new key is answered by a newcomer."""
+        keys, matrix, _ = read_batch(self.model, keys, X, None)
+        numbers = self._keys.number(keys, add=False)
+        out = np.empty(len(matrix))
+        known = numbers >= 0
+        places = np.full(len(numbers), -1, dtype=np.int64)
+        places[known] = self._store.places[numbers[known]]
+        here = places >= 0
+        out[here] = self._ask(places[here], matrix[here])
+        if not here.all():
+            # Learners on the shelf and newcomers answer from copies.
+            ids, back = np.unique(numbers[~here], return_inverse=True)
+            rows = np.empty((len(ids), self._store.blocks.width), dtype=self._store.blocks.dtype)
+            old = ids >= 0
+            rows[old] = self._store.read(ids[old])[0]
+            if not old.all():
+                rows[~old] = self._newcomer()
+            some, order = matrix[~here], np.arange(len(back))
+            answers = np.empty(len(back))
+            self.model.predict(rows, order, back.astype(np.int64), 0, some, answers)
+            out[~here] = answers
+        return out
+
+    def _ask(self, places: Array, matrix: Array) -> Array:
+        out = np.empty(len(places))
+        rows = self._store.blocks.rows
+        self._each_block(
+            places,
+            lambda b, first, order: self.model.predict(rows[b], order, places, first, matrix, out),
+        )
+        return out
+
+    def _learn(self, numbers: Array, matrix: Array, targets: Array, out: Array) -> None:
+        """Learn rows in their order; write predictions to ``out``."""
+        blocks = self._store.blocks
+        looks = 0
+        for part in self._store.portions(numbers):
+            X, y, answers = matrix[part], targets[part], out[part]
+            places = self._store.places[numbers[part]]
+
+            def work(
+                b: int, first: int, order: Array,
+                X: Array = X, y: Array = y, answers: Array = answers, places: Array = places,
+            ) -> int:  # fmt: skip
+                rows, stats = blocks.rows[b], blocks.stats[b]
+                return self.model.learn(rows, stats, order, places, first, X, y, answers)
+
+            looks += sum(self._each_block(places, work))
+        if looks and not self._warned:
+            self._warned = True
+            warnings.warn(
+                "A key's gradient was above the promised lipschitz=, or its rounds are past the "
+                "promised horizon=: the theorems do not cover that key's run.",
+                AssumptionWarning,
+                stacklevel=4,
+            )
+
+    def _each_block(self, places: Array, work: Callable[[int, int, Array], Any]) -> list[Any]:
+        """Call work(block, first slot, rows) for pieces of a batch, on all threads."""
+        share = max(512, len(places) // (4 * self.workers))
+        jobs = list(pieces(places, self._store.blocks.per_block, share))
+        if self.workers == 1 or len(jobs) == 1:
+            return [work(*job) for job in jobs]
+        return list(_threads(self.workers).map(lambda job: work(*job), jobs))
+
+    def _newcomer(self) -> Array:
+        """Return the row of a new key."""
+        if not self.warm_start:
+            return self.model.fresh
+        seasoned = self._store.seasoned(kernels.LEARNED, EXPERIENCED)
+        return self.model.average(seasoned) if len(seasoned) else self.model.fresh
+
+    # ------------------------------------------------------------------ what can be seen
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __contains__(self, key: Any) -> bool:
+        return bool(self._keys.number([key], add=False)[0] >= 0)
+
+    def __iter__(self) -> Iterator[Any]:
+        keys = self._keys.all()
+        return iter(keys.tolist() if isinstance(keys, np.ndarray) else keys)
+
+    @property
+    def keys(self) -> list[Any]:
+        """All keys, in the order they appeared."""
+        return list(self)
+
+    @property
+    def resident(self) -> int:
+        """How many learners are in memory; the others wait on disk."""
+        return self._store.blocks.in_use
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the learners in memory."""
+        return self._store.blocks.nbytes
+
+    def state(self, key: Any) -> Array:
+        """Return a copy of the state row of ``key``."""
+        row: Array = self._store.read(self._known([key]))[0][0]
+        return row
+
+    def _known(self, keys: Iterable[Any]) -> Array:
+        listed = list(keys)
+        numbers = self._keys.number(listed, add=False)
+        if (numbers < 0).any():
+            raise KeyError(listed[int(np.flatnonzero(numbers < 0)[0])])
+        return numbers
+
+    def summary(self, keys: Iterable[Any] | None = None) -> dict[str, Any]:
+        """Return columns, one value a key: made for ``pandas.DataFrame(...)`` or Arrow.
+
+        ``rows`` learned, ``skipped`` (could not be learned), ``late``, mean ``loss``, ``recent``
+        loss (of about the last hundred rows), effective ``memory`` in rows, ``drift`` in octaves:
+        by how much the memory is shorter than usual, or, for learners of the paper, by how much
+        the recent loss is above the mean.
+        """
+        listed = self.keys if keys is None else list(keys)
+        numbers = np.arange(len(self)) if keys is None else self._known(listed)
+        parts: list[dict[str, Array]] = []
+        stats = np.empty((len(numbers), kernels.STATS))
+        for start in range(0, len(numbers), self._store.blocks.per_block):
+            part = slice(start, start + self._store.blocks.per_block)
+            rows, stats[part] = self._store.read(numbers[part])
+            parts.append(self.model.look(rows, stats[part]))
+        learned = stats[:, kernels.LEARNED]
+        seen = np.where(learned > 0, learned, np.nan)
+        return {
+            "key": listed,
+            "rows": learned.astype(np.int64),
+            "skipped": stats[:, kernels.SKIPPED].astype(np.int64),
+            "late": self._store.late[numbers].copy(),
+            "loss": stats[:, kernels.LOSS] / seen,
+            "recent": np.where(learned > 0, stats[:, kernels.RECENT], np.nan),
+            **{
+                name: np.concatenate([part[name] for part in parts]) if parts else np.empty(0)
+                for name in ("memory", "drift")
+            },
+        }
+
+    # ------------------------------------------------------------------ merge and split
+
+    def _empty_twin(self) -> Fleet:
+        twin = Fleet(
+            self.model, warm_start=self.warm_start, memory_limit=self.memory_limit,
+            folder=self.folder, late=self.late, workers=self.workers,
+        )  # fmt: skip
+        twin._time_kind = self._time_kind
+        return twin
+
+    def split(self, keys: Iterable[Any]) -> Fleet:
+        """Return a new fleet with copies of the learners of ``keys``; this one stays as it is."""
+        listed = list(keys)
+        numbers = self._known(listed)
+        other = self._empty_twin()
+        rows, stats = self._store.read(numbers)
+        other._store.admit(
+            listed, rows, stats, self._store.newest[numbers], self._store.late[numbers]
+        )
+        return other
+
+    def merge(self, other: Fleet) -> Self:
+        """Take over copies of another fleet's learners, of the same model and other keys."""
+        refuse_other(self.model, other.model, "The other fleet")
+        both = [key for key in other if key in self]
+        if both:
+            raise ValueError(
+                f"{len(both)} keys are in both fleets, {both[0]!r} first: which learner is to "
+                "stay? Split one of the fleets before."
+            )
+        numbers = np.arange(len(other))
+        rows, stats = other._store.read(numbers)
+        self._store.admit(other._keys.all(), rows, stats, other._store.newest, other._store.late)
+        self._time_kind = self._time_kind or other._time_kind
+        return self
+
+    # ------------------------------------------------------------------ files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fleet to a Parquet file; an older file there stays whole until it is done."""
+        from swordplay.fleet.files import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], like: Model | None = None, **how: Any) -> Fleet:
+        """Return the fleet saved at ``path``; it goes on exactly.
+
+        Args:
+            path: a file of ``save``.
+            like: the model that you expect; another one in the file is refused with both shown.
+            how: ``memory_limit``, ``folder``, ``workers``, ... of the fleet to be.
+        """
+        from swordplay.fleet.files import load
+
+        return load(path, like, **how)
+
+    def to_bytes(self, about: dict[str, Any] | None = None) -> bytes:
+        """Return the fleet as bytes; ``about`` is kept with it, as JSON."""
+        from swordplay.fleet.files import to_bytes
+
+        return to_bytes(self, about)
+
+    @classmethod
+    def from_bytes(
+        cls,
+        data: bytes,
+        like: Model | None = None,
+        about: dict[str, Any] | None = None,
+        **how: Any,
+    ) -> Fleet:
+        """Return the fleet of ``to_bytes``; another model, or other ``about``, is refused."""
+        from swordplay.fleet.files import from_bytes
+
+        return from_bytes(data, like, about, **how)
+
+    def __repr__(self) -> str:
+        return f"Fleet({len(self)} keys, {self.model.definition()})"

@@ -1,0 +1,137 @@
+"""Kill a Spark query at random moments and see whether anybody can tell.
+
+FILES=60 python tests/spark_kills.py 10 10  kills the driver ten times and Python workers ten times.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import spark_query as query
+
+
+def prepare(root):
+    import pandas as pd
+
+    keys, X, y, t = query.rows()
+    frame = pd.DataFrame(X, columns=query.FEATURES).assign(key=keys, t=t, y=y)
+    (root / "in").mkdir()
+    for i in range(query.FILES):
+        path = root / "in" / f"{i:03d}.parquet"
+        frame[i * query.ROWS : (i + 1) * query.ROWS].to_parquet(path, index=False)
+        os.utime(path, (1e9 + i, 1e9 + i))  # the file source goes by age
+
+
+def start(root, log):
+    command = [sys.executable, str(Path(query.__file__)), str(root)]
+    surroundings = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    return subprocess.Popen(command, stdout=log, stderr=log, env=surroundings)
+
+
+def family(pid):
+    """Return (pid, command) of a process's descendants, parents first."""
+    children = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError, IndexError):
+                stat = (folder / "stat").read_text().rpartition(")")[2].split()
+                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                children.setdefault(int(stat[1]), []).append((int(folder.name), command))
+    found, queue = [], [pid]
+    while queue:
+        below = children.get(queue.pop(0), [])
+        found += below
+        queue += [child for child, _ in below]
+    return found
+
+
+def kill(pid):
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def kill_driver(process):
+    """Kill the driver with its JVM and its workers: as if the machine had gone."""
+    everybody = family(process.pid)
+    kill(process.pid)
+    for pid, _ in everybody:
+        kill(pid)
+    process.wait()
+
+
+def workers(pid):
+    """Return Python workers: forked by Spark's daemon, of which they keep the name."""
+    daemons = [child for child, command in family(pid) if "pyspark.daemon" in command]
+    return [child for daemon in daemons[:1] for child, _ in family(daemon)]
+
+
+def commits(root):
+    folder = root / "checkpoint" / "commits"
+    return sum(path.name.isdigit() for path in folder.iterdir()) if folder.is_dir() else 0
+
+
+def survive(root, driver_kills, worker_kills, seed=0, patience=300):
+    """Run the query to its end through kills; return how many there were of each kind."""
+    prepare(root)
+    rng = random.Random(seed)
+    plan = ["driver"] * driver_kills + ["worker"] * worker_kills
+    rng.shuffle(plan)
+    done = {"driver": 0, "worker": 0}
+    with open(root / "log", "ab") as log:
+        process = start(root, log)
+        deadline = time.monotonic() + patience * (1 + driver_kills)
+        while process.poll() is None or process.returncode:
+            assert time.monotonic() < deadline, "the query does not end"
+            if process.poll() is not None:
+                assert not process.returncode, (root / "log").read_text(errors="replace")[-4000:]
+            if plan and (alive := workers(process.pid)):
+                # Somewhere in a batch, before or after anything was learned or committed.
+                time.sleep(rng.uniform(0, 2.5))
+                if plan[0] == "driver":
+                    kill_driver(process)
+                    done[plan.pop(0)] += 1
+                    if (root / "done").exists():
+                        break
+                    process = start(root, log)
+                elif alive := workers(process.pid):
+                    kill(rng.choice(alive))
+                    done[plan.pop(0)] += 1
+            time.sleep(0.05)
+    assert (root / "done").exists()
+    return done
+
+
+def check(root):
+    """Compare answers and final state with one process that nobody disturbed, bit for bit."""
+    import pandas as pd
+
+    from swordplay.fleet import Fleet
+
+    keys, X, y, t = query.rows()
+    fleet = Fleet(query.model())
+    expected = fleet.predict_then_learn(keys, X, y, t)
+    answers = pd.read_parquet(root / "answers.parquet")
+    assert answers["t"].tolist() == t.tolist(), "a row is lost or repeated"
+    assert answers["prediction"].to_numpy().tobytes() == expected.tobytes()
+    final = Fleet.load(root / "final.parquet", like=fleet.model)
+    assert sorted(final.keys) == sorted(fleet.keys)
+    for key in fleet:
+        assert final.state(key).tobytes() == fleet.state(key).tobytes(), key
+    a, b = fleet.summary(), final.summary(fleet.keys)
+    assert all(np.array_equal(a[name], b[name]) for name in a)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        print(survive(Path(folder), int(sys.argv[1]), int(sys.argv[2]), seed=int(time.time())))
+        check(Path(folder))
+        print("bit-identical")

@@ -1,0 +1,81 @@
+"""``swordplay fleet run``."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer")
+from test_cli import runner
+
+from swordplay.cli import app
+from swordplay.fleet import Fleet, PoolModel
+
+
+def invoke(*arguments):
+    return runner.invoke(app, [str(argument) for argument in arguments], prog_name="swordplay")
+
+
+@pytest.fixture
+def file(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = ["shop,day,a,b,note,revenue"]
+    for day in rng.permutation(900):
+        a, b, shop = rng.uniform(), rng.uniform(), "xyz"[day % 3]
+        sign = -1 if shop == "y" and day > 600 else 1
+        rows.append(f"{shop},{day},{a},{'' if day % 50 == 0 else b},hello,{sign * (3 * a - b)}")
+    path = tmp_path / "sales.csv"
+    path.write_text("\n".join(rows))
+    return path
+
+
+def test_fleet_run_writes_tables_and_a_report_by_key(file, tmp_path):
+    out = tmp_path / "out"
+    done = invoke(
+        "fleet", "run", file, "--key", "shop", "--target", "revenue", "--time", "day", "--out", out,
+        "--json",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told["overview"][0]["key"] == "y"  # the one that turned round
+    page = (out / "report.html").read_text()
+    assert "Worst keys" in page
+    assert "Drift by key" in page
+
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    table = pyarrow.csv.read_csv(file)
+    X = np.column_stack([table[name].to_numpy() for name in "ab"])
+    expected = Fleet(PoolModel(2)).predict_then_learn(
+        table["shop"].to_pylist(), X, table["revenue"].to_numpy(), table["day"].to_numpy()
+    )
+    found = pyarrow.parquet.read_table(out / "tables" / "fleet.predictions.parquet")
+    assert found["prediction"].to_numpy().tobytes() == expected.tobytes()
+
+
+def test_labels_become_probabilities(file, tmp_path):
+    text = file.read_text().splitlines()
+    rows = [line.rsplit(",", 1) for line in text[1:]]
+    file.write_text(
+        "\n".join([text[0], *(f"{a},{'up' if float(y) > 1 else 'down'}" for a, y in rows)])
+    )
+    out = tmp_path / "out"
+    done = invoke("fleet", "run", file, "--key", "shop", "--target", "revenue", "--out", out)
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--key", "who", "--target", "revenue"], "no column 'who'"),
+        (["--key", "shop", "--target", "note"], "holds 1 classes"),
+        (["--key", "shop", "--target", "revenue", "--feature", "note"], "not numbers"),
+    ],
+)
+def test_wrong_use_is_refused_in_a_line(file, tmp_path, options, message):
+    done = invoke("fleet", "run", file, *options, "--out", tmp_path / "out")
+    assert done.exit_code == 2
+    assert message in done.stderr
