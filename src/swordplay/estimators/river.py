@@ -68,29 +68,34 @@ class _Rows(LookInside):
         raise NotImplementedError
 
     def _take(self, x: Row) -> Array:
-        """Return a dict as a row, for predictions: unknown features are left out.
-
-        A dict of the very keys and values of the last one needs no work: that is how a row is
-        learned after it was predicted.
-        """
+        """Return a dict as a row, for predictions: unknown features are left out."""
         if list(x) == self._keys:
-            values = list(x.values())
-            if values == self._values:
-                return self._x
-            try:
-                struct.pack_into(self._format, self._x.data, 0, *values)
-            except struct.error:  # None, say
-                self._values, self._kept = None, False
-                return self._slowly(x)
-            self._kept = False
-            if self.missing == "zero" or np.isfinite(self._x).all():
-                self._values = values
-                return self._x
-        elif len(x) == len(self._keys):
+            return self._take_in_order(x)
+        if len(x) == len(self._keys):
             try:  # another order
-                return self._take({name: x[name] for name in self._keys})
+                return self._take_in_order({name: x[name] for name in self._keys})
             except KeyError:
                 pass
+        return self._slowly(x)
+
+    def _take_in_order(self, x: Row) -> Array:
+        """Return a dict whose keys are ours, in our order, as a row.
+
+        A dict of the very values of the last one needs no work: that is how a row is learned after
+        it was predicted.
+        """
+        values = list(x.values())
+        if values == self._values:
+            return self._x
+        try:
+            struct.pack_into(self._format, self._x.data, 0, *values)
+        except struct.error:  # None, say
+            self._values, self._kept = None, False
+            return self._slowly(x)
+        self._kept = False
+        if self.missing == "zero" or np.isfinite(self._x).all():
+            self._values = values
+            return self._x
         return self._slowly(x)
 
     def _slowly(self, x: Row) -> Array:
@@ -105,7 +110,10 @@ class _Rows(LookInside):
 
     def _take_in(self, x: Row) -> Array:
         """Return a dict as a row, for learning: new features get a column."""
-        if len(x) == len(self._keys) and (list(x) == self._keys or x.keys() == set(self._keys)):
+        if list(x) == self._keys:
+            row = self._take_in_order(x)
+            self._columns.rows += 1
+        elif len(x) == len(self._keys) and x.keys() == set(self._keys):
             row = self._take(x)
             self._columns.rows += 1
         else:
