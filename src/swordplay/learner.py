@@ -106,17 +106,7 @@ class Learner:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to ``path``; an older file there stays whole until the new one is."""
-        target = Path(path)
-        beside = target.with_name(target.name + ".part")
-        try:
-            with open(beside, "wb") as file:
-                file.write(self.to_bytes())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, target)
-        except BaseException:
-            beside.unlink(missing_ok=True)
-            raise
+        state.write(path, self.to_bytes())
 
     def copy(self) -> Self:
         """Return an independent learner in the same state."""

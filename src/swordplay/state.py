@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import struct
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -202,3 +204,18 @@ def unpack(data: bytes) -> tuple[dict[str, Any], Array]:
     if row.size != floats:
         raise StateError(f"The state holds {row.size} floats; its header says {floats}.")
     return header, row
+
+
+def write(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write ``data`` to ``path``; an older file there stays whole until the new one is."""
+    target = Path(path)
+    beside = target.with_name(target.name + ".part")
+    try:
+        with open(beside, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise

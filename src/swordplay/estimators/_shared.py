@@ -268,17 +268,7 @@ class StreamEstimator(Delayed, LookInside, BaseEstimator):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to ``path``; an older file there stays whole until the new one is."""
-        target = Path(path)
-        beside = target.with_name(target.name + ".part")
-        try:
-            with open(beside, "wb") as file:
-                file.write(self.to_bytes())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, target)
-        except BaseException:
-            beside.unlink(missing_ok=True)
-            raise
+        state.write(path, self.to_bytes())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
