@@ -16,9 +16,8 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from swordplay import state
 from swordplay._types import Array
+from swordplay.estimators import _engines
 from swordplay.estimators._columns import Columns, arrow_matrix, names_of, plain
-from swordplay.estimators._paper import KINDS, Paper
-from swordplay.estimators._pool import POOLS, Pool
 from swordplay.estimators.delayed import Delayed
 from swordplay.estimators.look_inside import LookInside
 from swordplay.state import StateError
@@ -58,20 +57,28 @@ class StreamEstimator(Delayed, LookInside, BaseEstimator):
     # ---- parameters
 
     def _check_params(self) -> None:
-        if self.pool not in (*POOLS, *KINDS):
-            known = ", ".join(f'"{name}"' for name in (*POOLS, *KINDS))
-            raise ValueError(f"pool must be one of {known}; not {self.pool!r}.")
-        if self.missing not in ("zero", "error"):
-            raise ValueError(f'missing must be "zero" or "error", not {self.missing!r}.')
+        _engines.check(self.pool, self.missing)
 
     def _build(self, dim: int, outputs: int) -> Any:
         """Return a fresh engine."""
         raise NotImplementedError
 
-    def _engine_for(self, dim: int, outputs: int, loss: str, param: float, last_value: bool) -> Any:
-        if self.pool in KINDS:
-            return Paper(dim, loss, param, self.pool, outputs)
-        return Pool(dim, loss, param, self.pool, last_value, outputs)
+    def _learn(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Check and learn rows; return what was predicted before."""
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any, **weights: Any) -> Self:
+        """Forget everything and learn the rows in their order, once.
+
+        ``sample_weight`` may be given by name. It is not named in the signature, because
+        scikit-learn reads that as a promise no learner keeps that heeds the order of rows: that a
+        weight of 2 is the same as repeating the row somewhere else.
+        """
+        sample_weight = self._only_weights(weights)
+        self._check_params()
+        self._forget_everything()
+        self._learn(X, y, sample_weight)
+        return self
 
     def _forget_everything(self) -> None:
         for name in _LEARNED:
@@ -171,7 +178,14 @@ class StreamEstimator(Delayed, LookInside, BaseEstimator):
         if self._columns is not None:
             self.feature_names_in_ = np.array(self._columns.names, dtype=object)
 
-    # ---- weights
+    # ---- targets and weights
+
+    def _require(self, y: Any) -> None:
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
+                "is None."
+            )
 
     @staticmethod
     def _read_weights(sample_weight: Any, n: int) -> Array | None:

@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from swordplay._types import Array
+from swordplay.estimators import _engines
 from swordplay.estimators._labels import Labels
 from swordplay.estimators._shared import Rows, StreamEstimator, pieces
 
@@ -61,19 +62,6 @@ class SwordClassifier(ClassifierMixin, StreamEstimator):
 
     # ---- scikit-learn
 
-    def fit(self, X: Any, y: Any, **weights: Any) -> Self:
-        """Forget everything and learn the rows in their order, once.
-
-        ``sample_weight`` may be given by name. It is not named in the signature, because
-        scikit-learn reads that as a promise no learner keeps that heeds the order of rows: that a
-        weight of 2 is the same as repeating the row somewhere else.
-        """
-        sample_weight = self._only_weights(weights)
-        self._check_params()
-        self._forget_everything()
-        self._learn(X, y, sample_weight)
-        return self
-
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn the rows in their order; any split into batches gives the same model.
 
@@ -119,17 +107,13 @@ class SwordClassifier(ClassifierMixin, StreamEstimator):
     # ---- inside
 
     def _build(self, dim: int, outputs: int) -> Any:
-        return self._engine_for(dim, outputs, "logistic", 1.0, False)
+        return _engines.classification(self.pool, dim)
 
     def _order(self) -> list[int]:
         return [self._labels.known[label] for label in self.classes_.tolist()]
 
     def _read_labels(self, y: Any, n: int) -> Array:
-        if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
-                "is None."
-            )
+        self._require(y)
         labels = column_or_1d(np.asarray(y), warn=True)
         assert_all_finite(labels, input_name="y")
         check_classification_targets(labels)

@@ -17,7 +17,7 @@ since slower experts win where delays are long.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,13 @@ class Delayed:
 
     pending_limit = 1_000_000
 
+    if TYPE_CHECKING:  # what the estimator brings
+        n_features_in_: int
+
+        def predict(self, X: Any) -> Array: ...
+        def _known_rows(self, X: Any) -> Array: ...
+        def _learn_known_rows(self, matrix: Array, y: Any) -> None: ...
+
     def ask(self, X: Any, ids: Iterable[Hashable] | None = None) -> tuple[list[Any], Array]:
         """Predict rows whose labels come later; return their ids and the predictions.
 
@@ -41,8 +48,8 @@ class Delayed:
             X: (n, d) rows.
             ids: one a row (str or int), new ones; numbered from 0 by default.
         """
-        predictions = self.predict(X)  # type: ignore[attr-defined]
-        rows = self._known_rows(X)  # type: ignore[attr-defined]
+        predictions = self.predict(X)
+        rows = self._known_rows(X)
         pending: dict[Any, Array] = self.__dict__.setdefault("_pending", {})
         if ids is None:
             first = self.__dict__.get("_asked", 0)
@@ -73,11 +80,11 @@ class Delayed:
             raise ValueError("ids must differ from each other.")
         if not chosen:
             return self
-        width = self.n_features_in_  # type: ignore[attr-defined]
+        width = self.n_features_in_
         rows = np.full((len(chosen), width), np.nan)  # columns that came since were not there
         for k, one in enumerate(chosen):
             rows[k, : len(pending[one])] = pending[one]
-        self._learn_known_rows(rows, y)  # type: ignore[attr-defined]
+        self._learn_known_rows(rows, y)
         for one in chosen:
             del pending[one]
         return self

@@ -10,12 +10,11 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from swordplay._types import Array
+from swordplay.estimators import _engines
 from swordplay.estimators._columns import plain
 from swordplay.estimators._paper import KINDS
 from swordplay.estimators._shared import Rows, StreamEstimator, pieces
 from swordplay.estimators.conformal import Conformal
-
-LOSSES = ("squared", "huber", "absolute", "pinball")
 
 
 class SwordRegressor(RegressorMixin, StreamEstimator):
@@ -81,19 +80,6 @@ class SwordRegressor(RegressorMixin, StreamEstimator):
 
     # ---- scikit-learn
 
-    def fit(self, X: Any, y: Any, **weights: Any) -> Self:
-        """Forget everything and learn the rows in their order, once.
-
-        ``sample_weight`` may be given by name. It is not named in the signature, because
-        scikit-learn reads that as a promise no learner keeps that heeds the order of rows: that a
-        weight of 2 is the same as repeating the row somewhere else.
-        """
-        sample_weight = self._only_weights(weights)
-        self._check_params()
-        self._forget_everything()
-        self._learn(X, y, sample_weight)
-        return self
-
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the rows in their order; any split into batches gives the same model."""
         self._learn(X, y, sample_weight)
@@ -137,19 +123,14 @@ class SwordRegressor(RegressorMixin, StreamEstimator):
 
     def _check_params(self) -> None:
         super()._check_params()
-        if self.loss not in LOSSES:
-            known = ", ".join(f'"{name}"' for name in LOSSES)
-            raise ValueError(f"loss must be one of {known}; not {self.loss!r}.")
-        if not self.delta > 0:
-            raise ValueError(f"delta must be positive, not {self.delta!r}.")
-        if not 0 < self.quantile < 1:
-            raise ValueError(f"quantile must lie between 0 and 1, not {self.quantile!r}.")
+        _engines.check_loss(self.loss, self.delta, self.quantile)
         if self.coverage is not None:
             Conformal(self.coverage)
 
     def _build(self, dim: int, outputs: int) -> Any:
-        param = {"huber": self.delta, "pinball": self.quantile}.get(self.loss, 1.0)
-        engine = self._engine_for(dim, outputs, self.loss, param, self.last_value)
+        engine = _engines.regression(
+            self.pool, dim, outputs, self.loss, self.delta, self.quantile, self.last_value
+        )
         self._conformal: Conformal | None = None
         if self.coverage is not None:
             self._conformal = Conformal(self.coverage)
@@ -166,11 +147,7 @@ class SwordRegressor(RegressorMixin, StreamEstimator):
         return out[:, :outputs], out[:, outputs:]
 
     def _read_targets(self, y: Any, n: int) -> Array:
-        if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
-                "is None."
-            )
+        self._require(y)
         Y = check_array(
             y, ensure_2d=False, allow_nd=False, dtype=np.float64, input_name="y", estimator=self
         )

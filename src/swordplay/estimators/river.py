@@ -24,17 +24,16 @@ except ModuleNotFoundError as error:
     ) from None
 
 from swordplay._types import Array
+from swordplay.estimators import _engines
 from swordplay.estimators._columns import Columns, plain
 from swordplay.estimators._labels import Labels, normalised
-from swordplay.estimators._paper import KINDS, Paper
-from swordplay.estimators._pool import POOLS, Pool
+from swordplay.estimators._pool import Pool
 from swordplay.estimators.look_inside import LookInside
 from swordplay.kernels import pool as kernel
 from swordplay.kernels.pool_layout import WORK
 
 Row = Mapping[Hashable, Any]
 _NONE = np.empty(0)
-LOSSES = ("squared", "huber", "absolute", "pinball")
 
 
 class _Rows(LookInside):
@@ -44,11 +43,7 @@ class _Rows(LookInside):
     missing: str
 
     def _start(self) -> None:
-        if self.pool not in (*POOLS, *KINDS):
-            known = ", ".join(f'"{name}"' for name in (*POOLS, *KINDS))
-            raise ValueError(f"pool must be one of {known}; not {self.pool!r}.")
-        if self.missing not in ("zero", "error"):
-            raise ValueError(f'missing must be "zero" or "error", not {self.missing!r}.')
+        _engines.check(self.pool, self.missing)
         self._columns = Columns()
         self._engine: Any = None
         self._note_columns()
@@ -219,9 +214,7 @@ class SwordRegressor(_Rows, base.MiniBatchRegressor):
         last_value: bool = True,
         missing: str = "zero",
     ) -> None:
-        if loss not in LOSSES:
-            known = ", ".join(f'"{name}"' for name in LOSSES)
-            raise ValueError(f"loss must be one of {known}; not {loss!r}.")
+        _engines.check_loss(loss, delta, quantile)
         self.loss = loss
         self.delta = delta
         self.quantile = quantile
@@ -231,10 +224,9 @@ class SwordRegressor(_Rows, base.MiniBatchRegressor):
         self._start()
 
     def _build(self, dim: int) -> Any:
-        param = {"huber": self.delta, "pinball": self.quantile}.get(self.loss, 1.0)
-        if self.pool in KINDS:
-            return Paper(dim, self.loss, param, self.pool)
-        return Pool(dim, self.loss, param, self.pool, self.last_value)
+        return _engines.regression(
+            self.pool, dim, 1, self.loss, self.delta, self.quantile, self.last_value
+        )
 
     def learn_one(self, x: Row, y: float) -> None:
         y = float(y)
@@ -299,11 +291,7 @@ class SwordClassifier(_Rows, base.MiniBatchClassifier):
         return True
 
     def _build(self, dim: int) -> Any:
-        engine: Any
-        if self.pool in KINDS:
-            engine = Paper(dim, "logistic", 1.0, self.pool)
-        else:
-            engine = Pool(dim, "logistic", 1.0, self.pool)
+        engine = _engines.classification(self.pool, dim)
         self._labels = Labels(engine)
         return engine
 

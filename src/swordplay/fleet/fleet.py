@@ -16,7 +16,7 @@ from swordplay._types import Array, ArrayLike
 from swordplay.assumptions import AssumptionWarning
 from swordplay.ensemble import Ensemble
 from swordplay.fleet.batches import pieces, read_batch, read_times
-from swordplay.fleet.models import EXPERIENCED, Model, PaperModel, refuse_other
+from swordplay.fleet.models import EXPERIENCED, Model, PaperModel, Part, refuse_other
 from swordplay.fleet.store import Store
 from swordplay.kernels import fleet as kernels
 from swordplay.losses import Loss
@@ -149,7 +149,7 @@ class Fleet:
                 rows[~old] = self._newcomer()
             some, order = matrix[~here], np.arange(len(back))
             answers = np.empty(len(back))
-            self.model.predict(rows, order, back.astype(np.int64), 0, some, answers)
+            self.model.predict(rows, Part(order, back.astype(np.int64), 0, some, answers))
             out[~here] = answers
         return out
 
@@ -158,7 +158,9 @@ class Fleet:
         rows = self._store.blocks.rows
         self._each_block(
             places,
-            lambda b, first, order: self.model.predict(rows[b], order, places, first, matrix, out),
+            lambda b, first, order: self.model.predict(
+                rows[b], Part(order, places, first, matrix, out)
+            ),
         )
         return out
 
@@ -175,7 +177,7 @@ class Fleet:
                 X: Array = X, y: Array = y, answers: Array = answers, places: Array = places,
             ) -> int:  # fmt: skip
                 rows, stats = blocks.rows[b], blocks.stats[b]
-                return self.model.learn(rows, stats, order, places, first, X, y, answers)
+                return self.model.learn(rows, stats, Part(order, places, first, X, answers), y)
 
             looks += sum(self._each_block(places, work))
         if looks and not self._warned:

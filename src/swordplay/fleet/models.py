@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,6 +19,20 @@ from swordplay.losses import Loss
 from swordplay.state import StateError
 
 EXPERIENCED = 100  # rows after which a warm start counts a learner in
+
+
+class Part(NamedTuple):
+    """Some rows of a batch, and where the learners of all its rows are."""
+
+    order: Array
+    """Rows of the batch, those of a key in their order."""
+    slots: Array
+    """The slot of every row's learner."""
+    first: int
+    """The slot of the block's first state row."""
+    X: Array
+    out: Array
+    """Where predictions go."""
 
 
 class Model(Protocol):
@@ -37,23 +51,11 @@ class Model(Protocol):
     def check_targets(self, y: Array) -> None:
         """Refuse targets without meaning."""
 
-    def learn(
-        self,
-        rows: Array,
-        stats: Array,
-        order: Array,
-        slots: Array,
-        first: int,
-        X: Array,
-        y: Array,
-        out: Array,
-    ) -> int:
-        """Predict, then learn, some rows of a batch; return how many broke a promise."""
+    def learn(self, rows: Array, stats: Array, part: Part, y: Array) -> int:
+        """Predict, then learn, a part of a batch; return how many rows broke a promise."""
 
-    def predict(
-        self, rows: Array, order: Array, slots: Array, first: int, X: Array, out: Array
-    ) -> None:
-        """Predict some rows of a batch."""
+    def predict(self, rows: Array, part: Part) -> None:
+        """Predict a part of a batch."""
 
     def average(self, rows: Array) -> Array:
         """Return the row of a newcomer that begins where these learners are on average."""
@@ -108,27 +110,15 @@ class PaperModel:
     def check_targets(self, y: Array) -> None:
         self.loss.check_targets(y)
 
-    def learn(
-        self,
-        rows: Array,
-        stats: Array,
-        order: Array,
-        slots: Array,
-        first: int,
-        X: Array,
-        y: Array,
-        out: Array,
-    ) -> int:
+    def learn(self, rows: Array, stats: Array, part: Part, y: Array) -> int:
         looks = kernels.learn_rows(
-            rows, stats, self.learner._recipe, self._address,
-            self.loss.code, self.loss.number, order, slots, first, X, y, out,
+            rows, stats, self.learner._recipe, self._address, self.loss.code, self.loss.number,
+            part.order, part.slots, part.first, part.X, y, part.out,
         )  # fmt: skip
         return int(looks)
 
-    def predict(
-        self, rows: Array, order: Array, slots: Array, first: int, X: Array, out: Array
-    ) -> None:
-        kernels.predict_rows(rows, self.learner._recipe, order, slots, first, X, out)
+    def predict(self, rows: Array, part: Part) -> None:
+        kernels.predict_rows(rows, self.learner._recipe, *part)
 
     def average(self, rows: Array) -> Array:
         """Return a fresh row that begins at the mean decision; it lies in the domain, too."""
@@ -218,27 +208,15 @@ class PoolModel:
         if self._labels and not np.isin(y, (0.0, 1.0)).all():
             raise ValueError("A pool with logistic loss needs targets of 0 and 1.")
 
-    def learn(
-        self,
-        rows: Array,
-        stats: Array,
-        order: Array,
-        slots: Array,
-        first: int,
-        X: Array,
-        y: Array,
-        out: Array,
-    ) -> int:
+    def learn(self, rows: Array, stats: Array, part: Part, y: Array) -> int:
         kernels.learn_pool_rows(
             rows, stats, self._layout.config, self._labels, self._code, self._given[2],
-            order, slots, first, X, y, out,
+            part.order, part.slots, part.first, part.X, y, part.out,
         )  # fmt: skip
         return 0
 
-    def predict(
-        self, rows: Array, order: Array, slots: Array, first: int, X: Array, out: Array
-    ) -> None:
-        kernels.predict_pool_rows(rows, self._layout.config, order, slots, first, X, out)
+    def predict(self, rows: Array, part: Part) -> None:
+        kernels.predict_pool_rows(rows, self._layout.config, *part)
 
     def average(self, rows: Array) -> Array:
         """Return the mean row, in every learner's own scaled units, with no history.
