@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -12,3 +15,23 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("swordplay")
+
+
+def _needed(report):
+    """Turn a skip for want of what SWORDPLAY_NEED names (words, with commas) into a failure."""
+    needed = [word.lower() for word in os.environ.get("SWORDPLAY_NEED", "").split(",") if word]
+    if report.skipped and not hasattr(report, "wasxfail"):
+        why = str(report.longrepr)
+        if any(word in why.lower() for word in needed):
+            report.outcome, report.longrepr = "failed", f"needed here: {why}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport():
+    return _needed((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report():
+    return _needed((yield))
