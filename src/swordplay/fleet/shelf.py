@@ -14,7 +14,7 @@ _FIRST = 1024  # records
 
 
 class Shelf:
-    """State rows and their figures on disk; the file goes when the shelf does.
+    """State rows and their figures on disk, in a file without a name: nothing of it can stay.
 
     Args:
         width: floats in a row.
@@ -28,9 +28,7 @@ class Shelf:
         self._record = np.dtype([("stats", "f8", (STATS,)), ("row", dtype, (width,))])
         if folder is not None:
             Path(folder).mkdir(parents=True, exist_ok=True)
-        self._file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - it lives as long as the shelf
-            prefix="swordplay-idle-", dir=folder
-        )
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - lives as the shelf does
         self._map = self._stretch(_FIRST)
         self._used = 0
         self._free: list[int] = []
@@ -65,4 +63,4 @@ class Shelf:
 
     def _stretch(self, count: int) -> np.memmap[tuple[int], np.dtype[np.void]]:
         self._file.truncate(count * self._record.itemsize)
-        return np.memmap(self._file.name, dtype=self._record, mode="r+", shape=(count,))
+        return np.memmap(self._file, dtype=self._record, mode="r+", shape=(count,))
