@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 pytest.importorskip("typer")
+import pyarrow.csv
+import pyarrow.parquet
 from test_cli import runner
 
 from swordplay.cli import app
@@ -39,13 +41,10 @@ def test_fleet_run_writes_tables_and_a_report_by_key(file, tmp_path):
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
-    assert told["overview"][0]["key"] == "y"  # the one that turned round
+    assert told["overview"][0]["worst keys"] == "y"  # the one that turned round
     page = (out / "report.html").read_text()
     assert "Worst keys" in page
     assert "Drift by key" in page
-
-    import pyarrow.csv
-    import pyarrow.parquet
 
     table = pyarrow.csv.read_csv(file)
     X = np.column_stack([table[name].to_numpy() for name in "ab"])
@@ -54,6 +53,12 @@ def test_fleet_run_writes_tables_and_a_report_by_key(file, tmp_path):
     )
     found = pyarrow.parquet.read_table(out / "tables" / "fleet.predictions.parquet")
     assert found["prediction"].to_numpy().tobytes() == expected.tobytes()
+    keys = pyarrow.parquet.read_table(out / "tables" / "fleet.keys.parquet").to_pydict()
+    for key, loss, share in zip(keys["key"], keys["loss"], keys["unexplained"], strict=True):
+        mine = np.array(table["shop"].to_pylist()) == key
+        y, p = table["revenue"].to_numpy()[mine], expected[mine]
+        assert loss == pytest.approx(np.mean((y - p) ** 2) / 2)
+        assert share == pytest.approx(np.mean((y - p) ** 2) / np.var(y))
 
 
 def test_labels_become_probabilities(file, tmp_path):
@@ -65,6 +70,27 @@ def test_labels_become_probabilities(file, tmp_path):
     out = tmp_path / "out"
     done = invoke("fleet", "run", file, "--key", "shop", "--target", "revenue", "--out", out)
     assert done.exit_code == 0, done.output
+    keys = pyarrow.parquet.read_table(out / "tables" / "fleet.keys.parquet").to_pydict()
+    shop = np.array([line.split(",")[0] for line, _ in rows])
+    y = np.array([float(value) > 1 for _, value in rows])
+    for key, loss, share in zip(keys["key"], keys["loss"], keys["unexplained"], strict=True):
+        p = y[shop == key].mean()
+        entropy = -p * np.log(p) - (1 - p) * np.log(1 - p)
+        assert share == pytest.approx(loss / entropy)
+        assert share < 1
+
+
+def test_an_empty_key_or_time_is_refused(file, tmp_path):
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([*lines, ",5,1,1,hello,2"]))
+    wanted = ("--key", "shop", "--target", "revenue", "--time", "day", "--out", tmp_path / "out")
+    done = invoke("fleet", "run", file, *wanted)
+    assert done.exit_code == 2
+    assert "The key 'shop' is empty in 1 rows" in done.stderr
+    file.write_text("\n".join([*lines, "x,,1,1,hello,2"]))
+    done = invoke("fleet", "run", file, *wanted)
+    assert done.exit_code == 2
+    assert "The time 'day' is empty in 1 rows" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from swordplay.experiments.session import Study
 from swordplay.fleet import Fleet, PoolModel
 
 SHOWN = 20  # keys in a chart or table
+FOLLOWED = 3  # of the worst, and of those that drift most, shown over time
 WINDOWS = 50  # points of a curve
 CHUNK = 1 << 16  # rows between two looks at the clock
 
@@ -51,8 +52,9 @@ def read(path: Path, key: str, target: str, time: str | None, features: Sequence
         raise ValueError(f"Column {odd!r} holds {table[odd].type}, not numbers: encode it.")
     if not used:
         raise ValueError(f"{path} has no column of numbers beside key, time and target.")
-    if table[key].null_count:
-        raise ValueError(f"The key {key!r} is empty in {table[key].null_count} rows.")
+    for what, column in (("key", key), ("time", time)):
+        if column and table[column].null_count:
+            raise ValueError(f"The {what} {column!r} is empty in {table[column].null_count} rows.")
     labels = None
     if userdata._is_number(table[target].type):
         y = _floats(table[target])
@@ -98,12 +100,13 @@ def experiment(rows: KeyedRows, key: str, target: str) -> Experiment:
             told[part] = fleet.predict_then_learn(keys[part], rows.X[part], rows.y[part])
             advance(len(part))
         figures = fleet.summary()
+        place = {name: k for k, name in enumerate(figures["key"])}
+        whose = np.array([place[name] for name in keys.tolist()])
         figures["key"] = [str(name) for name in figures["key"]]
-        worst = np.argsort(-np.nan_to_num(figures["loss"]), kind="stable")[:5]
+        losses = _losses(rows.y, told, rows.labels is not None)
+        figures["unexplained"] = _unexplained(losses, rows.y, whose, rows.labels is not None)
         curves = [
-            _curve(str(fleet.keys[k]), rows.y[mine] - told[mine])
-            for k in worst
-            for mine in [order[keys[order] == fleet.keys[k]]]
+            _curve(figures["key"][k], losses[order[whose[order] == k]]) for k in _followed(figures)
         ]
         return {
             "keys": figures,
@@ -124,75 +127,135 @@ def experiment(rows: KeyedRows, key: str, target: str) -> Experiment:
     )
 
 
-def _curve(key: str, errors: Array) -> dict[str, Array]:
-    """Return the mean squared error of a key over its rows, in windows."""
-    errors = errors[np.isfinite(errors)]
-    parts = np.array_split(errors**2, min(WINDOWS, max(1, len(errors))))
+def _losses(y: Array, told: Array, labels: bool) -> Array:
+    """Return every row's loss, in the unit of ``Fleet.summary``; NaN where it has none."""
+    if not labels:
+        return (y - told) ** 2 / 2
+    with np.errstate(divide="ignore"):
+        return -np.log(np.where(y == 1, told, np.where(y == 0, 1 - told, np.nan)))
+
+
+def _unexplained(losses: Array, y: Array, whose: Array, labels: bool) -> Array:
+    """Return each key's loss as a share of its best constant's, which knows the whole stream.
+
+    That is the mean of the key's targets; a key whose targets are all the same has none (NaN).
+    """
+    some, keys = np.isfinite(losses), int(whose.max()) + 1
+    count = np.bincount(whose[some], minlength=keys)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.bincount(whose[some], y[some], keys) / count
+        best = np.bincount(whose[some], _losses(y, mean[whose], labels)[some], keys)
+        share = np.bincount(whose[some], losses[some], keys) / best
+    return np.where(best > 0, share, np.nan)
+
+
+def _curve(key: str, losses: Array) -> dict[str, Array]:
+    """Return the mean loss of a key over its rows, in windows."""
+    losses = losses[np.isfinite(losses)]
+    parts = np.array_split(losses, min(WINDOWS, max(1, len(losses))))
     ends = np.cumsum([len(part) for part in parts])
     means = np.array([part.mean() if len(part) else np.nan for part in parts])
-    return {"key": np.array([key] * len(parts)), "row": ends, "squared_error": means}
+    return {"key": np.array([key] * len(parts)), "row": ends, "loss": means}
 
 
-def _top(table: Any, column: str) -> tuple[tuple[str, ...], Array]:
-    values = np.nan_to_num(np.asarray(table[column], dtype=float))
-    chosen = np.argsort(-values, kind="stable")[:SHOWN]
-    return tuple(str(table["key"][k]) for k in chosen), values[chosen]
+def _largest(table: Any, column: str, most: int = SHOWN) -> Array:
+    """Return the places of the largest values, largest first; NaN is last."""
+    values = np.asarray(table[column], dtype=float)
+    return np.argsort(-np.where(np.isnan(values), -np.inf, values), kind="stable")[:most]
+
+
+def _followed(table: Any) -> list[int]:
+    """Return the worst keys and those that drift most."""
+    chosen = (_largest(table, column, FOLLOWED).tolist() for column in ("unexplained", "drift"))
+    return list(dict.fromkeys(k for some in chosen for k in some))
 
 
 def charts(tables: Tables) -> Sequence[Chart]:
-    """Draw the worst keys, those that drift most, and how the worst fared."""
+    """Draw the worst keys, those that drift most, how they fared, and all keys in a row."""
+    keys, curves = tables["keys"], tables["curves"]
     drawn: list[Chart] = []
-    for column, title, caption in (
-        ("loss", "Worst keys", "Mean loss over all rows of a key; the largest."),
+    for column, title, label, caption in (
         (
-            "drift",
-            "Drift by key",
-            "By how many octaves the memory that suits a key is shorter than it usually is.",
+            "unexplained", "Worst keys", "loss / loss of the best constant",
+            "0: every row is foreseen; 1: no better than always to say the key's own mean, which "
+            "is known only at the end.",
         ),
-    ):
-        names, values = _top(tables["keys"], column)
+        (
+            "drift", "Drift by key", "drift, octaves",
+            "By how many octaves the memory that suits a key now is shorter than it usually is.",
+        ),
+    ):  # fmt: skip
+        chosen = _largest(keys, column)
+        values = np.nan_to_num(np.asarray(keys[column], dtype=float)[chosen])
+        names = tuple(str(keys["key"][k]) for k in chosen)
         groups = ((column, values, np.zeros(len(values))),)
-        drawn.append(Bars(f"fleet-{column}", title, caption, "key", column, names, groups))
-    curves = tables["curves"]
+        drawn.append(Bars(f"fleet-{column}", title, caption, "key", label, names, groups))
     series = []
     for name in curves.distinct("key"):
         mine = curves.where(key=name)
-        series.append(Series(str(name), np.asarray(mine["row"]), np.asarray(mine["squared_error"])))
-    caption = "Mean squared error in windows of a key's rows, for the keys of the largest loss."
+        series.append(Series(str(name), np.asarray(mine["row"]), np.asarray(mine["loss"])))
+    caption = "Mean loss in windows of a key's rows, for the worst keys and those that drift most."
     drawn.append(
         Lines(
-            "fleet-curves", "How the worst keys fared", caption, "row of the key", "squared error",
-            tuple(series),
+            "fleet-curves", "How they fared", caption, "row of the key", "mean loss",
+            tuple(series), y_log=True,
         )
     )  # fmt: skip
+    shares = np.sort(np.asarray(keys["unexplained"], dtype=float))
+    shares = shares[np.isfinite(shares)]
+    if len(shares) > SHOWN:
+        of = np.arange(1, len(shares) + 1) / len(shares)
+        caption = "The share of keys (upwards) that leave at most so much unexplained (sideways)."
+        line = (Series("keys", shares, of),)
+        drawn.append(
+            Lines(
+                "fleet-keys", "All keys", caption, "loss / loss of the best constant",
+                "share of keys", line, x_log=True,
+            )
+        )  # fmt: skip
     return drawn
 
 
 def findings(tables: Tables) -> Sequence[Finding]:
     """Say what stands out."""
     keys = tables["keys"]
-    skipped, told = np.asarray(keys["skipped"]), []
-    names, values = _top(keys, "drift")
-    if values[0] > 1:
-        told.append(Finding(f"{names[0]} drifts most: {values[0]:.1f} octaves."))
+    told, shares = [], np.asarray(keys["unexplained"], dtype=float)
+    shares = shares[np.isfinite(shares)]
+    if len(shares) > 1:
+        told.append(
+            Finding(
+                f"Half of the {len(keys['key']):,} keys leave at most "
+                f"{100 * np.median(shares):.3g} % of what their own mean leaves unexplained; "
+                f"{int((shares > 1).sum()) or 'none'} do worse than that mean."
+            )
+        )
+    drift, most = np.asarray(keys["drift"], dtype=float), int(_largest(keys, "drift", 1)[0])
+    if drift[most] > 1:
+        told.append(Finding(f"{keys['key'][most]} drifts most: {drift[most]:.1f} octaves."))
+    skipped = np.asarray(keys["skipped"])
     if skipped.sum():
         count = int((skipped > 0).sum())
         told.append(Finding(f"{skipped.sum():,} rows of {count} keys could not be learned."))
     return told
 
 
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %" if np.isfinite(share) else "-"
+
+
 def overview(tables: Any) -> tuple[list[str], list[list[str]]]:
     """Return one row for each of the worst keys."""
     keys = tables["fleet"]["keys"]
-    losses = np.nan_to_num(np.asarray(keys["loss"], dtype=float))
-    head = ["key", "rows", "mean loss", "recent loss", "memory, rows", "drift", "not learned"]
+    head = [
+        "worst keys", "rows", "unexplained", "loss", "recent", "memory", "drift", "skipped",
+    ]  # fmt: skip
     return head, [
         [
-            str(keys["key"][k]), f"{keys['rows'][k]:,}", f"{keys['loss'][k]:.4g}",
-            f"{keys['recent'][k]:.4g}", f"{keys['memory'][k]:.3g}", f"{keys['drift'][k]:.2f}",
-            f"{keys['skipped'][k]:,}",
+            str(keys["key"][k]), f"{keys['rows'][k]:,}", _percent(keys["unexplained"][k]),
+            f"{keys['loss'][k]:.4g}", f"{keys['recent'][k]:.4g}", f"{keys['memory'][k]:.3g}",
+            f"{keys['drift'][k]:.2f}", f"{keys['skipped'][k]:,}",
         ]
-        for k in np.argsort(-losses, kind="stable")[:SHOWN]
+        for k in _largest(keys, "unexplained")
     ]  # fmt: skip
 
 
@@ -210,7 +273,8 @@ def study(path: Path, key: str, target: str, time: str | None, features: Sequenc
             "features": list(rows.names),
         },
         f"{path.name}: {target} by {key}",
-        f"{len(rows.y):,} rows, {len(rows.names)} features. Click a legend entry to hide a curve.",
+        f"{len(rows.y):,} rows, {len(rows.names)} features. Unexplained: a key's loss, divided by "
+        "that of its own mean. Click a legend entry to hide a curve.",
         overview,
         [f"Left out, because not numbers: {left_out}."] if left_out else [],
     )

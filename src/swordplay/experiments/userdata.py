@@ -25,10 +25,8 @@ from swordplay.streams import LinearStream
 TASKS = ("regression", "classification")
 LOSSES = {"huber": Huber(2.0), "squared": Squared(), "absolute": Absolute(), "logistic": Logistic()}
 READERS = {
-    ".csv": pyarrow.csv.read_csv,
-    ".tsv": lambda path: pyarrow.csv.read_csv(
-        path, parse_options=pyarrow.csv.ParseOptions(delimiter="\t")
-    ),
+    ".csv": lambda path: _separated(path, ","),
+    ".tsv": lambda path: _separated(path, "\t"),
     ".parquet": pyarrow.parquet.read_table,
     ".arrow": lambda path: _arrow(path),
     ".feather": lambda path: _arrow(path),
@@ -138,6 +136,21 @@ def load(
 
 
 # ---------------------------------------------------------------------- reading
+
+
+def _separated(path: Path, delimiter: str) -> Any:
+    """Read a CSV file; an empty cell is null in every column, also in one of strings.
+
+    (Arrow could do that itself, but only so that the words "NA" and "null" were null, too.)
+    """
+    options = pyarrow.csv.ParseOptions(delimiter=delimiter)
+    table = pyarrow.csv.read_csv(path, parse_options=options)
+    for place, field in enumerate(table.schema):
+        if field.type == pa.string():
+            column = table.column(place)
+            filled = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+            table = table.set_column(place, field, filled)
+    return table
 
 
 def _arrow(path: Path) -> Any:
