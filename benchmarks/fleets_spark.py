@@ -275,23 +275,41 @@ def changelogs(checkpoint: Path) -> list[int]:
 
 
 def levers(settings: Settings) -> list[Row]:
-    """Rows/s, and bytes written by a batch with all keys, by buckets, parts and Arrow batches."""
-    batches = frames(settings.size(6, 3), settings.size(BATCH, 10_000))
-    found = []
+    """Rows/s, and bytes written by a batch with all keys, by buckets, parts and Arrow batches.
+
+    From their differences: what a row, a part and a bucket cost a core.
+    """
+    rows = settings.size(BATCH, 20_000)
+    batches = frames(settings.size(7, 3), rows)
+    found, seconds = [], {}
     with tempfile.TemporaryDirectory() as folder, session() as engine:
         root = Path(folder)
         write(root / "in", batches)
-        for buckets, parts, arrow in (
-            (64, 1, 10_000), (16, 16, 10_000), (16, 64, 10_000), (16, 256, 10_000),
-            (64, 16, 10_000), (16, 64, 2_000), (16, 64, 50_000),
+        write(root / "half", [batch[: rows // 2] for batch in batches])
+        for buckets, parts, arrow, data in (
+            (64, 1, 10_000, "in"), (16, 16, 10_000, "in"), (16, 64, 10_000, "in"),
+            (16, 256, 10_000, "in"), (64, 16, 10_000, "in"), (16, 64, 10_000, "half"),
+            (16, 64, 2_000, "in"), (16, 64, 50_000, "in"),
         ):  # fmt: skip
             engine.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(arrow))
-            checkpoint = root / f"{buckets} {parts} {arrow}"
-            told = learned(read(engine, root / "in"), buckets=buckets, parts=parts)
+            name = f"{buckets}x{parts}/{arrow}/{data}"
+            told = learned(read(engine, root / data), buckets=buckets, parts=parts)
+            progress = play(told, root / name)
+            note = f"{median(changelogs(root / name)[1:]) / 1e6:.1f} MB written a batch"
             what = f"{buckets} buckets of {parts} parts, Arrow batches of {arrow:,}"
-            progress = play(told, checkpoint)
-            note = f"{median(changelogs(checkpoint)[1:]) / 1e6:.1f} MB written a batch"
-            found.append(rate_row(f"levers/{buckets}x{parts}/{arrow}", what, progress, note=note))
+            what += ", half the rows" if data == "half" else ""
+            found.append(rate_row(f"levers/{name}", what, progress, note=note))
+            touched = progress[-1]["stateOperators"][0]["numRowsUpdated"]
+            seconds[name] = (median(taken(progress)), touched)
+    usual, most = seconds["16x64/10000/in"], seconds["16x256/10000/in"]
+    a_part = (most[0] - usual[0]) / (most[1] - usual[1])
+    a_bucket = (seconds["64x16/10000/in"][0] - usual[0]) / (64 - 16)
+    a_row = (usual[0] - seconds["16x64/10000/half"][0]) / (rows - rows // 2)
+    for what, cost, unit in (
+        ("row", 1e6 * a_row, "µs"), ("part", 1e3 * a_part, "ms"), ("bucket", 1e3 * a_bucket, "ms"),
+    ):  # fmt: skip
+        text = f"from differences: a {what} takes a core"
+        found.append(Row(f"levers/a {what}", text, NO_BAR, CORES * cost, unit))
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import time
@@ -169,7 +170,7 @@ def write(folder, files):
     folder.mkdir(exist_ok=True)
     start = len(list(folder.iterdir()))
     for i, data in enumerate(files, start):
-        data.to_parquet(folder / f"{i:03d}.parquet", index=False)
+        data.to_parquet(folder / f"{i:03d}.parquet", index=False, coerce_timestamps="us")
         os.utime(folder / f"{i:03d}.parquet", (1e9 + i, 1e9 + i))
 
 
@@ -282,3 +283,29 @@ def test_a_hundred_batches_leave_no_more_than_fifty(spark, tmp_path):
     fleet = ours.read_state(spark, str(checkpoint), spark_query.model())
     assert sorted(fleet.keys) == sorted(keys)
     assert set(fleet.summary()["rows"]) == {100}
+
+
+def test_the_blocks_of_the_documentation_run(spark, tmp_path):
+    text = (Path(__file__).parent.parent / "docs" / "fleet.md").read_text(encoding="utf-8")
+    section = text.split("## In Spark")[1].split("## Sweeps")[0]
+    blocks = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    start, after, kafka = (
+        re.sub(r'"(in|out|checkpoint|fleet\.parquet)"', lambda m: repr(str(tmp_path / m[1])), block)
+        for block in blocks
+    )
+    data = frame()[:500].rename(columns={"key": "sensor"}).drop(columns="c")
+    data = data.assign(
+        at=pd.Timestamp("2026-01-01", tz="UTC") + pd.to_timedelta(data.pop("t"), unit="min")
+    )
+    write(tmp_path / "in", [data])
+    names = {}
+    for half in (0, 1):  # the second time there is a checkpoint to look at
+        write(tmp_path / "in", [data.assign(at=data["at"] + pd.Timedelta(days=7))] * half)
+        exec(compile(start, "fleet.md", "exec"), names)
+        names["query"].processAllAvailable()
+        names["query"].stop()
+    exec(compile(after, "fleet.md", "exec"), names)
+    assert names["fleet"].summary()["rows"].sum() == 1000
+    assert names["told"].toPandas()["prediction"].notna().all()
+    assert spark.read.parquet(str(tmp_path / "out")).count() == 1000
+    compile(kafka, "fleet.md", "exec")  # there is no broker here
