@@ -33,8 +33,7 @@ def prepare(root):
 
 def start(root, log):
     command = [sys.executable, str(Path(query.__file__)), str(root)]
-    surroundings = {**os.environ, "PYSPARK_PYTHON": sys.executable}
-    return subprocess.Popen(command, stdout=log, stderr=log, env=surroundings)
+    return subprocess.Popen(command, stdout=log, stderr=log)
 
 
 def family(pid):

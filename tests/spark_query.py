@@ -11,7 +11,7 @@ import numpy as np
 import swordplay as sp
 
 FEATURES = ["a", "b", "c"]
-BUCKETS, KEYS, ROWS = 8, 200, 1500
+BUCKETS, PARTS, KEYS, ROWS = 4, 8, 200, 1500
 FILES = int(os.environ.get("FILES", "8"))  # more of them where more kills are to fit in
 
 
@@ -34,12 +34,16 @@ def session():
 
     from swordplay.fleet import spark as ours
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers, whatever python3 is on the path
     builder = SparkSession.builder.master("local[2,4]")  # a task may fail four times
     chosen = {
         **ours.settings(cores=2),
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Many snapshots and much deletion in a short test.
+        "spark.sql.streaming.stateStore.maintenanceInterval": "1s",
         "spark.driver.memory": "1g",
         "spark.sql.session.timeZone": "UTC",
     }
@@ -57,8 +61,9 @@ def main(root):
     schema = "key string, t long, y double, a double, b double, c double"
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(f"{root}/in")
     told = ours.stream_learn(
-        stream, key="key", time="t", features=FEATURES, target="y", model=model(), buckets=BUCKETS
-    )
+        stream, key="key", time="t", features=FEATURES, target="y", model=model(),
+        buckets=BUCKETS, parts=PARTS, checkpoint=f"{root}/checkpoint",
+    )  # fmt: skip
     query = (
         told.writeStream.format("parquet")
         .option("path", f"{root}/out")

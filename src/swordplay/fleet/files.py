@@ -6,6 +6,7 @@ import json
 import os
 import struct
 import zlib
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,16 +37,21 @@ def _arrow() -> Any:
     return pyarrow
 
 
+@lru_cache(maxsize=1)
+def _release() -> str:
+    """Return our version; finding it takes as long as learning thousands of rows."""
+    try:
+        return version("swordplay")
+    except PackageNotFoundError:  # pragma: no cover - run from a bare source tree
+        return "unknown"
+
+
 def header(model: Model) -> dict[str, Any]:
     """Return what a state of ``model`` says about itself."""
-    try:
-        release = version("swordplay")
-    except PackageNotFoundError:  # pragma: no cover - run from a bare source tree
-        release = "unknown"
     fresh = model.fresh
     return {
         "format": FORMAT,
-        "version": release,
+        "version": _release(),
         "dtype": fresh.dtype.str,
         "floats": fresh.size,
         "model": model.saved(),

@@ -298,15 +298,16 @@ class Fleet:
     def merge(self, other: Fleet) -> Self:
         """Take over copies of another fleet's learners, of the same model and other keys."""
         refuse_other(self.model, other.model, "The other fleet")
-        both = [key for key in other if key in self]
-        if both:
+        theirs = other._keys.all()
+        both = np.flatnonzero(self._keys.number(theirs, add=False) >= 0)
+        if len(both):
             raise ValueError(
-                f"{len(both)} keys are in both fleets, {both[0]!r} first: which learner is to "
-                "stay? Split one of the fleets before."
+                f"{len(both)} keys are in both fleets, {other.keys[both[0]]!r} first: which "
+                "learner is to stay? Split one of the fleets before."
             )
         numbers = np.arange(len(other))
         rows, stats = other._store.read(numbers)
-        self._store.admit(other._keys.all(), rows, stats, other._store.newest, other._store.late)
+        self._store.admit(theirs, rows, stats, other._store.newest, other._store.late)
         self._time_kind = self._time_kind or other._time_kind
         return self
 

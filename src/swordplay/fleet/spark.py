@@ -1,27 +1,28 @@
-"""A fleet in Spark Structured Streaming: keys in buckets, a bucket's fleet is one state value.
+"""A fleet in Spark Structured Streaming: keys in buckets, a bucket's state in parts.
 
-Spark hands a processor the new rows of a bucket and the bytes that the bucket's :class:`Fleet` was
-left as, and commits the new bytes and the predictions together, exactly once. Everything that must
-be the same after a kill is a function of those two: rows are put in their order here, whatever
-order the shuffle brought them in.
+Spark hands a processor the new rows of a bucket and lets it read the parts of the bucket's state
+that these rows need; it commits the parts that changed and the predictions together, exactly once.
+What is done with the rows is :mod:`swordplay.fleet.bucket`'s matter.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
 
 from swordplay.ensemble import Ensemble
+from swordplay.fleet.bucket import PART, Bucket
 from swordplay.fleet.fleet import Fleet
 from swordplay.fleet.models import Model, PaperModel
 from swordplay.losses import Loss
 
 try:
-    import pandas as pd
+    import pandas  # noqa: F401 - Spark asks for it only once a query runs
+    from pyspark.errors import PySparkException
     from pyspark.sql import functions, types
     from pyspark.sql.streaming import StatefulProcessor
 except ImportError as error:
@@ -30,7 +31,7 @@ except ImportError as error:
     ) from error
 
 BUCKET = "__bucket"
-STATE = "fleet"
+STATE = "fleets"
 _PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -46,85 +47,39 @@ def settings(cores: int) -> dict[str, str]:
     return {
         "spark.sql.streaming.stateStore.providerClass": _PROVIDER,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        # A batch adds what it rewrote to the checkpoint, and the background task that puts these
+        # into snapshots is the one that deletes them. Spark's own 100 batches and 60 s would let a
+        # checkpoint grow to a hundred times its state.
+        "spark.sql.streaming.minBatchesToRetain": "10",
+        "spark.sql.streaming.stateStore.maintenanceInterval": "10s",
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     }
 
 
-class Bucket:
-    """What happens to the rows of a bucket, without Spark: bytes and rows in, bytes and rows out.
-
-    Args:
-        model: of every key.
-        key, time, features, target, sequence: columns; ``sequence`` may be None.
-        buckets: how many there are.
-        late, warm_start: see :class:`Fleet`.
-    """
-
-    def __init__(
-        self,
-        model: Model,
-        key: str,
-        time: str,
-        features: Sequence[str],
-        target: str,
-        sequence: str | None,
-        buckets: int,
-        late: str,
-        warm_start: bool,
-    ) -> None:
-        self.model, self.key, self.time, self.target = model, key, time, target
-        self.features, self.sequence, self.buckets = list(features), sequence, buckets
-        self.how: dict[str, Any] = {"late": late, "warm_start": warm_start, "workers": 1}
-        self.kept = [key, time, *([sequence] if sequence else []), target]
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What a state must have been made with to be gone on with."""
-        return {
-            "key": self.key,
-            "features": self.features,
-            "target": self.target,
-            "buckets": self.buckets,
-        }
-
-    def advance(self, state: bytes | None, frames: Iterable[Any]) -> tuple[bytes, Any]:
-        """Return the state after the rows, and the rows with their predictions."""
-        frame = pd.concat(list(frames), ignore_index=True)
-        if state is None:
-            fleet = Fleet(self.model, **self.how)
-        else:
-            fleet = Fleet.from_bytes(state, like=self.model, about=self.about, **self.how)
-        matrix = frame[self.features].to_numpy(dtype=np.float64, na_value=np.nan)
-        targets = frame[self.target].to_numpy(dtype=np.float64, na_value=np.nan)
-        times = frame[self.time].to_numpy()
-        # Equal times are told apart by the sequence, else by the row itself: never by the shuffle.
-        first = [frame[self.sequence].to_numpy()] if self.sequence else []
-        order = np.lexsort([targets, *matrix.T[::-1], *first, times])
-        keys = frame[self.key].to_numpy()[order]
-        told = np.empty(len(frame))
-        told[order] = fleet.predict_then_learn(keys, matrix[order], targets[order], times[order])
-        answer = frame[self.kept].assign(prediction=told)
-        return fleet.to_bytes(self.about), answer
-
-
 class Processor(StatefulProcessor):  # type: ignore[misc]  # Spark's classes carry no types
     """``Bucket`` as Spark's ``transformWithStateInPandas`` wants it."""
 
-    def __init__(self, bucket: Bucket) -> None:
-        self.bucket = bucket
+    def __init__(self, bucket: Bucket, columns: list[str]) -> None:
+        self.bucket, self.columns = bucket, columns
 
     def init(self, handle: Any) -> None:
-        """Ask for one value a bucket."""
-        self.state = handle.getValueState(STATE, "state binary")
+        """Ask for a map from part to bytes: of a large bucket only what is touched is read."""
+        self.state = handle.getMapState(STATE, "part int", "state binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
         """Predict, then learn, the new rows of a bucket."""
-        old = bytes(self.state.get()[0]) if self.state.exists() else None
-        new, answer = self.bucket.advance(old, rows)
-        self.state.update((new,))
+        # By place: Spark renames a column whose name Python would not take for an attribute.
+        frames = (frame.set_axis(self.columns, axis="columns") for frame in rows)
+        changed, answer = self.bucket.advance(self._read, frames)
+        for part, state in changed.items():
+            self.state.updateValue((part,), (state,))
         yield answer
+
+    def _read(self, part: int) -> bytes | None:
+        value = self.state.getValue((part,))
+        return None if value is None else bytes(value[0])
 
     def close(self) -> None:
         """Nothing is held."""
@@ -140,9 +95,11 @@ def stream_learn(
     model: Model | Ensemble,
     loss: Loss | None = None,
     sequence: str | None = None,
-    buckets: int = 64,
+    buckets: int = 16,
+    parts: int = 64,
     late: str = "learn",
     warm_start: bool = False,
+    checkpoint: str | None = None,
 ) -> Any:
     """Return a DataFrame of predictions, each made before its row was learned.
 
@@ -165,39 +122,76 @@ def stream_learn(
         model: a one-gradient learner of the paper, or ``PoolModel(len(features))``.
         loss: of a learner of the paper.
         sequence: a column that tells rows of equal times apart.
-        buckets: into which keys are hashed. A bucket's state is one value, rewritten when one of
-            its keys learns: have some 50 to 500 keys in each. Fixed for a checkpoint's life.
+        buckets: into which keys are hashed; each costs a call a batch. Fixed for a checkpoint's
+            life.
+        parts: into which the keys of a bucket are hashed again. A part is rewritten when one of its
+            keys learns, and read and written whole: have some 20 keys in each. Fixed for a
+            checkpoint's life.
         late: see above.
-        warm_start: whether a new key begins at the average of its bucket's experienced keys.
+        warm_start: whether a new key begins at the average of its part's experienced keys.
+        checkpoint: the query's ``checkpointLocation``, if what it holds should be looked at now:
+            a state of another model, other columns, another type of key or other counts is refused
+            here. Without it, the query refuses it when it first comes upon such a state.
     """
     if isinstance(model, Ensemble):
         model = PaperModel(model, loss)
     if len(features) != model.dim:
         raise ValueError(f"There are {len(features)} features; the model has {model.dim}.")
-    absent = [name for name in (key, time, *features, target) if name not in df.columns]
+    named = [key, time, *features, target, *([sequence] if sequence else [])]
+    absent = [name for name in named if name not in df.columns]
     if absent:
         raise ValueError(f"The DataFrame has no column {absent[0]!r}; it has {df.columns}.")
-    bucket = Bucket(model, key, time, features, target, sequence, buckets, late, warm_start)
-    used = list(dict.fromkeys([*bucket.kept, *features]))
-    # A column of its own: grouping by an expression would compute it anew for the state.
-    rows = df.select(*used).withColumn(
-        BUCKET, functions.pmod(functions.hash(functions.col(key)), functions.lit(buckets))
-    )
+    if min(buckets, parts) < 1:
+        raise ValueError(f"buckets and parts must be at least 1, not {buckets} and {parts}.")
     fields = {field.name: field.dataType.simpleString() for field in df.schema}
+    bucket = Bucket(
+        model, key, fields[key], time, list(features), target, sequence, buckets, parts,
+        late, warm_start,
+    )  # fmt: skip
+    if checkpoint is not None and df.isStreaming:
+        _refuse_other(df.sparkSession, checkpoint, bucket)
+    used = list(dict.fromkeys([*bucket.kept, *features]))
+    # Columns of their own: grouping by an expression would compute it anew for the state. The
+    # second hash is salted, so that the keys of a bucket are spread over all of its parts.
+    rows = (
+        df.select(*used)
+        .withColumn(BUCKET, functions.pmod(functions.hash(key), functions.lit(buckets)))
+        .withColumn(
+            PART, functions.pmod(functions.hash(key, functions.lit("part")), functions.lit(parts))
+        )
+    )
     schema = ", ".join(f"`{name}` {fields[name]}" for name in bucket.kept) + ", prediction double"
     groups = rows.groupBy(BUCKET)
     if df.isStreaming:
         return groups.transformWithStateInPandas(
-            statefulProcessor=Processor(bucket),
+            statefulProcessor=Processor(bucket, rows.columns),
             outputStructType=schema,
             outputMode="Append",
             timeMode="None",
         )
 
     def backtest(frame: Any) -> Any:
-        return bucket.advance(None, [frame])[1]
+        return bucket.advance(lambda part: None, [frame])[1]
 
     return groups.applyInPandas(backtest, schema)
+
+
+def _stored(spark: Any, checkpoint: str) -> Any:
+    """Return a DataFrame of all parts of a checkpoint, one column of bytes."""
+    reader = spark.read.format("statestore").option("stateVarName", STATE)
+    return reader.load(checkpoint).select("user_map_value.state")
+
+
+def _refuse_other(spark: Any, checkpoint: str, bucket: Bucket) -> None:
+    """Refuse a checkpoint whose state cannot be gone on with; a part tells for all."""
+    try:
+        part = _stored(spark, checkpoint).first()
+    except PySparkException as error:
+        if error.getCondition() == "STDS_COMMITTED_BATCH_UNAVAILABLE":
+            return  # nothing is there yet
+        raise
+    if part is not None:
+        bucket.restore(bytes(part[0]))
 
 
 def read_state(spark: Any, checkpoint: str, model: Model | Ensemble | None = None) -> Fleet:
@@ -210,16 +204,16 @@ def read_state(spark: Any, checkpoint: str, model: Model | Ensemble | None = Non
     """
     if isinstance(model, Ensemble):
         model = PaperModel(model)
-    values = (
-        spark.read.format("statestore").option("stateVarName", STATE).load(checkpoint)
-    ).select("value.state")
-    fleet: Fleet | None = None
-    for row in values.toLocalIterator():
-        part = Fleet.from_bytes(bytes(row[0]), like=model)
-        fleet = part if fleet is None else fleet.merge(part)
-    if fleet is None:
+    fleets: list[Fleet] = []
+    for (state,) in _stored(spark, checkpoint).toLocalIterator():
+        fleets.append(Fleet.from_bytes(bytes(state), like=model))
+        # Like sizes first: one fleet that takes over part after part copies its index each time.
+        while len(fleets) > 1 and len(fleets[-2]) <= len(fleets[-1]):
+            last = fleets.pop()
+            fleets[-1].merge(last)
+    if not fleets:
         raise ValueError(f"The checkpoint {checkpoint} holds no learners yet.")
-    return fleet
+    return reduce(Fleet.merge, fleets)
 
 
 @lru_cache(maxsize=4)
