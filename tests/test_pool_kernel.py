@@ -6,6 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pool_oracle import NaivePool
 
 from swordplay.kernels import pool, pool_grow, pool_losses
@@ -295,3 +297,26 @@ def test_the_vectoriser_is_on_for_the_pool_alone():
     assert config.SLP_VECTORIZE == 0
     run(*drifting(2, 10, at.SQUARED), PoolConfig())
     assert config.SLP_VECTORIZE == 0
+
+
+NUMBERS = st.builds(
+    lambda m, e: m * 10.0**e, st.sampled_from([-1.0, 0.0, 1.0, 0.5, 3.0]), st.integers(-320, 305)
+)
+STRETCHES = st.lists(st.tuples(NUMBERS, st.integers(1, 40)), min_size=1, max_size=8)
+
+
+def stretches(told, rng):
+    """Return a column of constants, or of noise, of any size that a float may have."""
+    return np.concatenate([np.full(k, v) * (rng.normal(size=k) if k > 3 else 1) for v, k in told])
+
+
+@settings(max_examples=400)
+@given(st.tuples(STRETCHES, STRETCHES, STRETCHES), st.sampled_from(sorted(LOSSES)))
+def test_no_finite_numbers_make_it_sick(columns, loss):
+    rng = np.random.default_rng(0)
+    a, b, y = (stretches(told, rng) for told in columns)
+    n = min(len(a), len(b), len(y))
+    y = (y[:n] > 0) * 1.0 if loss == "logistic" else y[:n]
+    out, row = run(np.column_stack([a[:n], b[:n]]), y, PoolConfig(loss=LOSSES[loss], param=0.3))
+    assert np.isfinite(row).all()
+    assert np.isfinite(out).all()

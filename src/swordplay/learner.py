@@ -6,7 +6,6 @@ import base64
 import json
 import os
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -96,12 +95,8 @@ class Learner:
 
     def to_bytes(self) -> bytes:
         """Return the whole state: a JSON header, the row, a checksum."""
-        try:
-            release = version("swordplay")
-        except PackageNotFoundError:  # pragma: no cover - run from a bare source tree
-            release = "unknown"
         arguments = {name: _encode(value) for name, value in self._arguments.items()}
-        header = {"learner": self._name(), "arguments": arguments, "version": release}
+        header = {"learner": self._name(), "arguments": arguments, "version": state.release()}
         return state.pack(header, self._row)
 
     def save(self, path: str | os.PathLike[str]) -> None:

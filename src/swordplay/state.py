@@ -12,9 +12,14 @@ import hashlib
 import json
 import os
 import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -171,6 +176,15 @@ class Layout:
         return np.zeros(self.offsets["end"], dtype=f"f{self.itemsize}")
 
 
+@cache  # finding it takes as long as learning thousands of rows
+def release() -> str:
+    """Return our version, which every state names."""
+    try:
+        return version("swordplay")
+    except PackageNotFoundError:  # pragma: no cover - run from a bare source tree
+        return "unknown"
+
+
 def pack(header: dict[str, Any], row: Array) -> bytes:
     """Return a checkpoint: magic, length of the header, JSON header, row, SHA-256 of it all."""
     text = json.dumps({"format": FORMAT, "dtype": row.dtype.str, "floats": row.size, **header})
@@ -206,16 +220,24 @@ def unpack(data: bytes) -> tuple[dict[str, Any], Array]:
     return header, row
 
 
-def write(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write ``data`` to ``path``; an older file there stays whole until the new one is."""
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file that takes the place of ``path`` once it is whole and on disk, or never."""
     target = Path(path)
-    beside = target.with_name(target.name + ".part")
+    # A name that nobody else writes to: no other process, no other thread.
+    beside = target.with_name(f"{target.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         with open(beside, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, target)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
+
+
+def write(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write ``data`` to ``path``; an older file there stays whole until the new one is."""
+    with replacing(path) as file:
+        file.write(data)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -224,17 +223,13 @@ class StreamEstimator(Delayed, LookInside, BaseEstimator):
     def to_bytes(self) -> bytes:
         """Return the whole model: a JSON header, one row of floats, a checksum. No pickle."""
         check_is_fitted(self)
-        try:
-            release = version("swordplay")
-        except PackageNotFoundError:  # pragma: no cover - run from a bare source tree
-            release = "unknown"
         pending = self.__dict__.get("_pending", {})
         if not all(isinstance(one, str | int) for one in pending):
             raise StateError("Only ids of type str or int can be saved.")
         rows = [self._engine.row, *self._extra_rows(), *pending.values()]
         header = {
             "estimator": type(self).__name__,
-            "version": release,
+            "version": state.release(),
             "params": self.get_params(deep=False),
             "engine": self._engine.header(),
             "columns": None if self._columns is None else self._columns.header(),

@@ -45,11 +45,22 @@ def read_times(
     given = np.asarray(times)
     if given.shape != (n,):
         raise ValueError(f"times must have shape ({n},), not {given.shape}.")
+    if not n:  # of no kind
+        return np.empty(0, dtype=np.int64), kind
     if given.dtype.kind == "M":
         null, found = np.isnat(given), "datetimes"
-        given = given.astype("datetime64[ns]").view(np.int64)
+        fine = given.astype("datetime64[ns]")
+        wrapped = (fine.astype(given.dtype) != given) & ~null
+        if wrapped.any():
+            raise ValueError(
+                f"The time of row {int(np.flatnonzero(wrapped)[0])} is beyond what 64 bits of "
+                "nanoseconds can tell (the years 1678 to 2261)."
+            )
+        given = fine.view(np.int64)
     elif given.dtype.kind in "iu":
         null, found = np.zeros(n, dtype=bool), "whole numbers"
+        if given.max() > np.iinfo(np.int64).max:
+            raise ValueError("times must fit into 64 signed bits.")
         given = given.astype(np.int64)
     elif given.dtype.kind == "f":
         null, found = np.isnan(given), "floats"

@@ -40,15 +40,17 @@ class Blocks:
         """Return ``count`` slots to write to: freed ones first, then new ones."""
         again = min(count, len(self._free))
         slots = np.empty(count, dtype=np.int64)
+        while len(self.rows) * self.per_block < self._used + count - again:
+            # Zeros that nobody has touched take no memory yet.
+            rows = np.zeros((self.per_block, self.width), dtype=self.dtype)
+            stats = np.zeros((self.per_block, STATS))
+            self.rows.append(rows)
+            self.stats.append(stats)
         if again:
             slots[:again] = self._free[-again:]
             del self._free[-again:]
         slots[again:] = np.arange(self._used, self._used + count - again)
         self._used += count - again
-        while len(self.rows) * self.per_block < self._used:
-            # Zeros that nobody has touched take no memory yet.
-            self.rows.append(np.zeros((self.per_block, self.width), dtype=self.dtype))
-            self.stats.append(np.zeros((self.per_block, STATS)))
         return slots
 
     def release(self, slots: Array) -> None:

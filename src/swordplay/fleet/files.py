@@ -6,9 +6,8 @@ import json
 import os
 import struct
 import zlib
-from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +16,13 @@ from swordplay._types import Array
 from swordplay.fleet.keys import from_text, to_text
 from swordplay.fleet.models import Model, refuse_other, restore
 from swordplay.kernels.fleet import STATS
-from swordplay.state import StateError
+from swordplay.state import StateError, release, replacing
 
 if TYPE_CHECKING:
     from swordplay.fleet.fleet import Fleet
 
 FORMAT = 1
-_META = b"swordplay.fleet"
+_META, _CHECKSUM = b"swordplay.fleet", b"swordplay.fleet.crc32"
 
 
 def _arrow() -> Any:
@@ -37,13 +36,21 @@ def _arrow() -> Any:
     return pyarrow
 
 
-@lru_cache(maxsize=1)
-def _release() -> str:
-    """Return our version; finding it takes as long as learning thousands of rows."""
+@contextmanager
+def _doubting(what: str) -> Iterator[None]:
+    """Refuse what cannot be read as what it should be."""
     try:
-        return version("swordplay")
-    except PackageNotFoundError:  # pragma: no cover - run from a bare source tree
-        return "unknown"
+        yield
+    except StateError:
+        raise
+    except OSError as error:
+        if error.errno is not None:  # the disk's, not the content's
+            raise
+        raise StateError(f"{what} is damaged or not a saved fleet: {error}") from error
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError) as error:
+        raise StateError(f"{what} is damaged or not a saved fleet: {error!r}") from error
+    except (TypeError, ValueError, struct.error) as error:  # Arrow's and JSON's are ValueErrors
+        raise StateError(f"{what} is damaged or not a saved fleet: {error}") from error
 
 
 def header(model: Model) -> dict[str, Any]:
@@ -51,7 +58,7 @@ def header(model: Model) -> dict[str, Any]:
     fresh = model.fresh
     return {
         "format": FORMAT,
-        "version": _release(),
+        "version": release(),
         "dtype": fresh.dtype.str,
         "floats": fresh.size,
         "model": model.saved(),
@@ -68,6 +75,8 @@ def check_header(told: dict[str, Any], like: Model | None, what: str) -> Model:
     if like is not None and like.saved() == told["model"]:
         model = like
     else:
+        if told["model"].get("pool", {}).get("dim", 0) > told["floats"]:
+            raise StateError(f"{what} cannot have so many columns: {told['model']['pool']['dim']}.")
         model = restore(told["model"])
         if like is not None:
             refuse_other(like, model, what)
@@ -80,57 +89,50 @@ def check_header(told: dict[str, Any], like: Model | None, what: str) -> Model:
     return model
 
 
+def _schema(pa: Any, kind: str, width: int) -> Any:
+    key = {"whole": pa.int64(), "text": pa.string()}[kind]
+    kinds = (key, pa.binary(width), pa.binary(8 * STATS), pa.int64(), pa.int64())
+    return pa.schema(list(zip(("key", "row", "stats", "newest", "late"), kinds, strict=True)))
+
+
 def save(fleet: Fleet, path: str | os.PathLike[str]) -> None:
     """Write a fleet, a row group for each block's worth of keys."""
     pa = _arrow()
     keys = fleet._store.keys.all()
-    if isinstance(keys, np.ndarray):
-        kind, key_type = "whole", pa.int64()
-    else:
-        kind, key_type = "text", pa.string()
+    kind = "whole" if isinstance(keys, np.ndarray) else "text"
+    if kind == "text":
         keys = [to_text(key) for key in keys]
-    told = {**header(fleet.model), "keys": kind, "times": fleet._time_kind}
-    width = fleet.model.fresh.nbytes
-    schema = pa.schema(
-        [
-            ("key", key_type),
-            ("row", pa.binary(width)),
-            ("stats", pa.binary(8 * STATS)),
-            ("newest", pa.int64()),
-            ("late", pa.int64()),
-        ],
-        metadata={_META: json.dumps(told)},
-    )
-    target = Path(path)
-    beside = target.with_name(target.name + ".part")
-    try:
-        with open(beside, "wb") as file:
-            with pa.parquet.ParquetWriter(
-                file,
-                schema,
-                compression="none",  # floats of a learner do not shrink
-                use_dictionary=False,
-                write_statistics=False,
-                write_page_checksum=True,
-            ) as writer:
-                step = 4 * fleet._store.blocks.per_block
-                for start in range(0, len(fleet), step):
-                    numbers = np.arange(start, min(start + step, len(fleet)))
-                    rows, stats = fleet._store.read(numbers)
-                    columns = [
-                        pa.array(keys[start : start + step], key_type),
-                        _packed(pa, rows),
-                        _packed(pa, stats),
-                        pa.array(fleet._store.newest[numbers]),
-                        pa.array(fleet._store.late[numbers]),
-                    ]
-                    writer.write_table(pa.Table.from_arrays(columns, schema=schema))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+        if len(set(keys)) < len(keys):
+            raise TypeError("Two keys are different and look the same in a file: give them names.")
+    told = {
+        **header(fleet.model), "keys": kind, "times": fleet._time_kind, "count": len(fleet)
+    }  # fmt: skip
+    text = json.dumps(told)
+    plain = _schema(pa, kind, fleet.model.fresh.nbytes)
+    schema = plain.with_metadata({_META: text, _CHECKSUM: str(zlib.crc32(text.encode()))})
+    with (
+        replacing(path) as file,
+        pa.parquet.ParquetWriter(
+            file,
+            schema,
+            compression="none",  # floats of a learner do not shrink
+            use_dictionary=False,
+            write_statistics=False,
+            write_page_checksum=True,
+        ) as writer,
+    ):
+        step = 4 * fleet._store.blocks.per_block
+        for start in range(0, len(fleet), step):
+            numbers = np.arange(start, min(start + step, len(fleet)))
+            rows, stats = fleet._store.read(numbers)
+            columns = [
+                pa.array(keys[start : start + step], plain.field("key").type),
+                _packed(pa, rows),
+                _packed(pa, stats),
+                pa.array(fleet._store.newest[numbers]),
+                pa.array(fleet._store.late[numbers]),
+            ]
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
 
 
 def load(path: str | os.PathLike[str], like: Model | None, **how: Any) -> Fleet:
@@ -139,32 +141,40 @@ def load(path: str | os.PathLike[str], like: Model | None, **how: Any) -> Fleet:
 
     pa = _arrow()
     what = f"The file {path}"
-    try:
+    with _doubting(what):
         file = pa.parquet.ParquetFile(path, page_checksum_verification=True)
         metadata = file.schema_arrow.metadata or {}
         if _META not in metadata:
             raise StateError(f"{what} is not a saved fleet.")
+        if metadata.get(_CHECKSUM) != str(zlib.crc32(metadata[_META])).encode():
+            raise StateError(f"{what} is damaged: its checksum does not match its description.")
         told = json.loads(metadata[_META])
+        width = told["floats"] * np.dtype(told["dtype"]).itemsize
+        if not file.schema_arrow.equals(_schema(pa, told["keys"], width)):
+            raise StateError(f"{what} does not hold the columns that it describes.")
         model = check_header(told, like, what)
-        fleet = Fleet(model, **how)
-        fleet._time_kind = told["times"]
-        for group in range(file.num_row_groups):
-            table = file.read_row_group(group)
-            if told["keys"] == "whole":
-                keys: Any = table["key"].to_numpy()
-            else:
-                keys = [from_text(text) for text in table["key"].to_pylist()]
-            rows = _unpacked(table["row"], model.fresh.dtype, model.fresh.size)
-            stats = _unpacked(table["stats"], np.dtype(np.float64), STATS)
-            newest, late = table["newest"].to_numpy(), table["late"].to_numpy()
-            fleet._store.admit(keys, rows, stats, newest, late)
-    except StateError:
-        raise
-    except (pa.ArrowException, OSError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
-        raise StateError(f"{what} is damaged or not a saved fleet: {error}") from error
+        groups = file.num_row_groups
+    fleet = Fleet(model, **how)
+    for group in range(groups):
+        with _doubting(what):
+            learners = _read_group(file.read_row_group(group), told["keys"], model)
+        fleet._store.admit(*learners)
+    if len(fleet) != told["count"]:
+        raise StateError(f"{what} holds {len(fleet)} keys; it says {told['count']}.")
+    fleet._time_kind = told["times"]
     return fleet
+
+
+def _read_group(table: Any, kind: str, model: Model) -> tuple[Any, Array, Array, Array, Array]:
+    empty = [name for name in table.column_names if table[name].null_count]
+    if empty:
+        raise StateError(f"A saved fleet has no empty {empty[0]}.")
+    keys: Any = table["key"].to_numpy()
+    if kind == "text":
+        keys = [from_text(text) for text in keys.tolist()]
+    rows = _unpacked(table["row"], model.fresh.dtype, model.fresh.size)
+    stats = _unpacked(table["stats"], np.dtype(np.float64), STATS)
+    return keys, rows, stats, table["newest"].to_numpy(), table["late"].to_numpy()
 
 
 _MAGIC = b"SWORDFLT"
@@ -204,6 +214,19 @@ def from_bytes(data: bytes, like: Model | None, about: dict[str, Any] | None, **
     body = memoryview(data)[12:]
     if struct.unpack("<I", data[8:12])[0] != zlib.crc32(body):
         raise StateError("The state is damaged: its checksum does not match its content.")
+    with _doubting(what):
+        told, model, learners = _unpack(body, like, about, what)
+    fleet = Fleet(model, **how)
+    fleet._store.admit(*learners)
+    if len(fleet) != told["count"]:
+        raise StateError(f"{what} holds {len(fleet)} keys; it says {told['count']}.")
+    fleet._time_kind = told["times"]
+    return fleet
+
+
+def _unpack(
+    body: memoryview, like: Model | None, about: dict[str, Any] | None, what: str
+) -> tuple[dict[str, Any], Model, tuple[Any, Array, Array, Array, Array]]:
     (length,) = struct.unpack("<I", body[:4])
     told = json.loads(bytes(body[4 : 4 + length]))
     model = check_header(told, like, what)
@@ -225,16 +248,17 @@ def from_bytes(data: bytes, like: Model | None, about: dict[str, Any] | None, **
 
     newest, late = cut(np.int64, 1)[:, 0], cut(np.int64, 1)[:, 0]
     stats, rows = cut(np.float64, STATS), cut(model.fresh.dtype, model.fresh.size)
+    if at != len(body):
+        raise StateError(f"{what} is {len(body)} bytes long; it says {at}.")
     keys: Any
     if told["keys"] == "whole":
         keys = np.frombuffer(packed, dtype=np.int64)
     else:
         keys = json.loads(bytes(packed))
         keys = keys if told["keys"] == "strings" else [from_text(text) for text in keys]
-    fleet = Fleet(model, **how)
-    fleet._time_kind = told["times"]
-    fleet._store.admit(keys, rows, stats, newest, late)
-    return fleet
+    if len(keys) != count:
+        raise StateError(f"{what} holds {len(keys)} keys; it says {count}.")
+    return told, model, (keys, rows, stats, newest, late)
 
 
 def _packed(pa: Any, rows: Array) -> Any:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import lru_cache, wraps
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 
@@ -16,15 +17,32 @@ from swordplay._types import Array, ArrayLike
 from swordplay.assumptions import AssumptionWarning
 from swordplay.ensemble import Ensemble
 from swordplay.fleet.batches import pieces, read_batch, read_times
-from swordplay.fleet.models import EXPERIENCED, Model, PaperModel, Part, refuse_other
+from swordplay.fleet.models import AVERAGED, EXPERIENCED, Model, Part, as_model, refuse_other
 from swordplay.fleet.store import Store
 from swordplay.kernels import fleet as kernels
 from swordplay.losses import Loss
 
+PORTION = 4096  # learners that answer from copies at a time
+
 
 @lru_cache(maxsize=8)
-def _threads(workers: int) -> ThreadPoolExecutor:
+def _threads(workers: int, process: int) -> ThreadPoolExecutor:
+    """Return the threads of a process: those of its parent are not there after a fork."""
     return ThreadPoolExecutor(workers, thread_name_prefix="fleet")
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _alone(method: _Method) -> _Method:
+    """Let one thread at a time into a fleet; its own threads work inside."""
+
+    @wraps(method)
+    def alone(self: Fleet, *args: Any, **kwargs: Any) -> Any:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return cast(_Method, alone)
 
 
 class Fleet:
@@ -69,10 +87,7 @@ class Fleet:
         late: str = "learn",
         workers: int | None = None,
     ) -> None:
-        if isinstance(model, Ensemble):
-            model = PaperModel(model, loss)
-        elif loss is not None:
-            raise TypeError("loss= belongs to a learner of the paper; a pool names its own.")
+        model = as_model(model, loss)
         if late not in ("learn", "predict"):
             raise ValueError(f'late must be "learn" or "predict", not {late!r}.')
         if workers is not None and workers < 1:
@@ -84,9 +99,18 @@ class Fleet:
         self._keys = self._store.keys
         self._time_kind: str | None = None
         self._warned = False
+        self._lock = threading.RLock()
+
+    def __reduce__(self) -> Any:
+        how = {
+            name: getattr(self, name)
+            for name in ("warm_start", "late", "workers", "memory_limit", "folder")
+        }
+        return _come_back, (self.to_bytes(), how)
 
     # ------------------------------------------------------------------ the stream
 
+    @_alone
     def predict_then_learn(
         self, keys: Any, X: ArrayLike, y: ArrayLike, times: ArrayLike | None = None
     ) -> Array:
@@ -100,14 +124,16 @@ class Fleet:
             keys: n keys: anything hashable but null.
             X: (n, d).
             y: (n,); NaN where a label is not known.
-            times: (n,) numbers or datetimes, if the rows of a key are to be taken in that order;
+            times: (n,) numbers or datetime64, if the rows of a key are to be taken in that order;
                 equal times keep the order of the rows.
+
+        What is refused (ValueError, TypeError) is refused before anything is learned. A batch that
+        is interrupted later (Ctrl-C, a full disk) is learned in part.
         """
         _, matrix, targets = read_batch(self.model, keys, X, y)
         moments, kind = read_times(times, len(matrix), self._time_kind)
-        numbers = self._keys.number(keys)
+        numbers = self._store.enrol(keys, self._newcomer)
         self._time_kind = kind
-        self._store.enrol(self._newcomer)
         out = np.empty(len(matrix))
         if moments is None:
             self._learn(numbers, matrix, targets, out)
@@ -129,6 +155,7 @@ class Fleet:
         self.predict_then_learn(keys, X, y, times)
         return self
 
+    @_alone
     def predict(self, keys: Any, X: ArrayLike) -> Array:
         """Return predictions, (n,), and change nothing; a new key is answered by a newcomer."""
         keys, matrix, _ = read_batch(self.model, keys, X, None)
@@ -139,18 +166,22 @@ class Fleet:
         places[known] = self._store.places[numbers[known]]
         here = places >= 0
         out[here] = self._ask(places[here], matrix[here])
-        if not here.all():
-            # Learners on the shelf and newcomers answer from copies.
-            ids, back = np.unique(numbers[~here], return_inverse=True)
-            rows = np.empty((len(ids), self._store.blocks.width), dtype=self._store.blocks.dtype)
-            old = ids >= 0
-            rows[old] = self._store.read(ids[old])[0]
-            if not old.all():
-                rows[~old] = self._newcomer()
-            some, order = matrix[~here], np.arange(len(back))
-            answers = np.empty(len(back))
-            self.model.predict(rows, Part(order, back.astype(np.int64), 0, some, answers))
-            out[~here] = answers
+        others = np.flatnonzero(~here)
+        for start in range(0, len(others), PORTION):
+            part = others[start : start + PORTION]
+            out[part] = self._ask_copies(numbers[part], matrix[part])
+        return out
+
+    def _ask_copies(self, numbers: Array, matrix: Array) -> Array:
+        """Predict with learners on the shelf and newcomers (number -1), from copies."""
+        ids, back = np.unique(numbers, return_inverse=True)
+        rows = np.empty((len(ids), self._store.blocks.width), dtype=self._store.blocks.dtype)
+        old = ids >= 0
+        rows[old] = self._store.read(ids[old])[0]
+        if not old.all():
+            rows[~old] = self._newcomer()
+        out, order = np.empty(len(back)), np.arange(len(back))
+        self.model.predict(rows, Part(order, back.astype(np.int64), 0, matrix, out))
         return out
 
     def _ask(self, places: Array, matrix: Array) -> Array:
@@ -195,13 +226,21 @@ class Fleet:
         jobs = list(pieces(places, self._store.blocks.per_block, share))
         if self.workers == 1 or len(jobs) == 1:
             return [work(*job) for job in jobs]
-        return list(_threads(self.workers).map(lambda job: work(*job), jobs))
+        pool, futures = _threads(self.workers, os.getpid()), list[Future[Any]]()
+        try:
+            futures.extend(pool.submit(work, *job) for job in jobs)
+            return [future.result() for future in futures]
+        except BaseException:  # nobody goes on learning behind the caller's back
+            for future in futures:
+                future.cancel()
+            wait(futures)
+            raise
 
     def _newcomer(self) -> Array:
         """Return the row of a new key."""
         if not self.warm_start:
             return self.model.fresh
-        seasoned = self._store.seasoned(kernels.LEARNED, EXPERIENCED)
+        seasoned = self._store.seasoned(kernels.LEARNED, EXPERIENCED, AVERAGED)
         return self.model.average(seasoned) if len(seasoned) else self.model.fresh
 
     # ------------------------------------------------------------------ what can be seen
@@ -209,6 +248,7 @@ class Fleet:
     def __len__(self) -> int:
         return len(self._keys)
 
+    @_alone
     def __contains__(self, key: Any) -> bool:
         return bool(self._keys.number([key], add=False)[0] >= 0)
 
@@ -231,6 +271,7 @@ class Fleet:
         """Bytes of the learners in memory."""
         return self._store.blocks.nbytes
 
+    @_alone
     def state(self, key: Any) -> Array:
         """Return a copy of the state row of ``key``."""
         row: Array = self._store.read(self._known([key]))[0][0]
@@ -243,6 +284,7 @@ class Fleet:
             raise KeyError(listed[int(np.flatnonzero(numbers < 0)[0])])
         return numbers
 
+    @_alone
     def summary(self, keys: Iterable[Any] | None = None) -> dict[str, Any]:
         """Return columns, one value a key: made for ``pandas.DataFrame(...)`` or Arrow.
 
@@ -284,6 +326,7 @@ class Fleet:
         twin._time_kind = self._time_kind
         return twin
 
+    @_alone
     def split(self, keys: Iterable[Any]) -> Fleet:
         """Return a new fleet with copies of the learners of ``keys``; this one stays as it is."""
         listed = list(keys)
@@ -295,9 +338,13 @@ class Fleet:
         )
         return other
 
+    @_alone
     def merge(self, other: Fleet) -> Self:
         """Take over copies of another fleet's learners, of the same model and other keys."""
         refuse_other(self.model, other.model, "The other fleet")
+        kinds = {kind for kind in (self._time_kind, other._time_kind) if kind is not None}
+        if len(kinds) > 1:
+            raise TypeError(f"The fleets' times are {' and '.join(sorted(kinds))}: no one order.")
         theirs = other._keys.all()
         both = np.flatnonzero(self._keys.number(theirs, add=False) >= 0)
         if len(both):
@@ -308,11 +355,12 @@ class Fleet:
         numbers = np.arange(len(other))
         rows, stats = other._store.read(numbers)
         self._store.admit(theirs, rows, stats, other._store.newest, other._store.late)
-        self._time_kind = self._time_kind or other._time_kind
+        self._time_kind = kinds.pop() if kinds else None
         return self
 
     # ------------------------------------------------------------------ files
 
+    @_alone
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fleet to a Parquet file; an older file there stays whole until it is done."""
         from swordplay.fleet.files import save
@@ -320,18 +368,20 @@ class Fleet:
         save(self, path)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], like: Model | None = None, **how: Any) -> Fleet:
+    def load(cls, path: str | os.PathLike[str], like: Like | None = None, **how: Any) -> Fleet:
         """Return the fleet saved at ``path``; it goes on exactly.
 
         Args:
             path: a file of ``save``.
-            like: the model that you expect; another one in the file is refused with both shown.
+            like: the model, learner or fleet that you expect; another model in the file is refused
+                with both shown.
             how: ``memory_limit``, ``folder``, ``workers``, ... of the fleet to be.
         """
         from swordplay.fleet.files import load
 
-        return load(path, like, **how)
+        return load(path, None if like is None else as_model(like), **how)
 
+    @_alone
     def to_bytes(self, about: dict[str, Any] | None = None) -> bytes:
         """Return the fleet as bytes; ``about`` is kept with it, as JSON."""
         from swordplay.fleet.files import to_bytes
@@ -342,14 +392,21 @@ class Fleet:
     def from_bytes(
         cls,
         data: bytes,
-        like: Model | None = None,
+        like: Like | None = None,
         about: dict[str, Any] | None = None,
         **how: Any,
     ) -> Fleet:
         """Return the fleet of ``to_bytes``; another model, or other ``about``, is refused."""
         from swordplay.fleet.files import from_bytes
 
-        return from_bytes(data, like, about, **how)
+        return from_bytes(data, None if like is None else as_model(like), about, **how)
 
     def __repr__(self) -> str:
         return f"Fleet({len(self)} keys, {self.model.definition()})"
+
+
+Like = Ensemble | Model | Fleet
+
+
+def _come_back(data: bytes, how: dict[str, Any]) -> Fleet:
+    return Fleet.from_bytes(data, **how)

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from itertools import repeat
-from typing import Any
+from numbers import Number
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -15,13 +16,45 @@ from swordplay._types import Array
 from swordplay.kernels import fleet as kernels
 
 _FIRST_ROOM = 10  # 2^10 places in the first table
+_WHOLE = {int, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32}
+
+
+class _Table(NamedTuple):
+    """A hash table of whole numbers, replaced as one thing: whoever reads it reads all of it."""
+
+    shift: int
+    names: Array
+    ids: Array
+
+    @classmethod
+    def of(cls, keys: Array, room: int) -> _Table:
+        """Return a table of 2^room places in which ``keys`` have the numbers 0, 1, 2, ..."""
+        ids = np.full(1 << room, kernels.EMPTY, dtype=np.int64)
+        table = cls(64 - room, np.zeros(1 << room, dtype=np.int64), ids)
+        table.enter(keys, 0, np.full(len(keys), kernels.EMPTY, dtype=np.int64))
+        return table
+
+    def look_up(self, keys: Array, out: Array) -> int:
+        """Write the numbers of keys, -1 where one is new; return how many are."""
+        return int(kernels.look_up(self.names, self.ids, self.shift, keys, 0, len(keys), out))
+
+    def enter(self, keys: Array, count: int, out: Array) -> int:
+        """Give the next numbers to keys that have none in ``out``; return how many there are."""
+        return int(kernels.enter(self.names, self.ids, self.shift, keys, count, out))
+
+    def first(self, count: int) -> Array:
+        """Return the keys numbered below ``count``, in the order of their numbers."""
+        taken = (self.ids != kernels.EMPTY) & (self.ids < count)
+        keys = np.empty(count, dtype=np.int64)
+        keys[self.ids[taken]] = self.names[taken]
+        return keys
 
 
 class Keys:
     """Which number a key has. Keys are equal where Python says so, as in a ``dict``.
 
-    Whole numbers live in a compiled table; from the first key of another kind on, a ``dict`` serves
-    all of them.
+    Whole numbers live in a compiled table; from the first new key of another kind on, a ``dict``
+    serves all of them. Looking for keys never changes that.
 
     >>> keys = Keys()
     >>> keys.number(["b", "a", "b"]), keys.number(["c", "a"], add=False)
@@ -32,7 +65,7 @@ class Keys:
         self._whole = True
         self._numbers: dict[Any, int] = {}
         self._list: list[Any] = []
-        self._room(_FIRST_ROOM)
+        self._table = _Table.of(np.empty(0, dtype=np.int64), _FIRST_ROOM)
         self._count = 0
 
     def __len__(self) -> int:
@@ -40,20 +73,19 @@ class Keys:
 
     def all(self) -> Any:
         """Return all keys in the order of their numbers: an int64 array, or a list."""
-        if not self._whole:
-            return self._list
-        taken = self._ids != kernels.EMPTY
-        keys = np.empty(self._count, dtype=np.int64)
-        keys[self._ids[taken]] = self._names[taken]
-        return keys
+        return self._table.first(self._count) if self._whole else self._list
 
     def number(self, keys: Any, add: bool = True) -> Array:
         """Return the numbers of ``keys``; new ones get the next, or -1 where not ``add``."""
         told = read(keys)
         if self._whole and isinstance(told, np.ndarray):
             return self._number_whole(told, add)
-        self._mix()
         listed = told.tolist() if isinstance(told, np.ndarray) else told
+        if self._whole and not add:
+            return self._look_for(listed)
+        if self._whole:
+            refuse_nulls(listed, range(len(listed)))
+            self._mix()
         try:
             found = np.fromiter(
                 map(self._numbers.get, listed, repeat(-1)), dtype=np.int64, count=len(listed)
@@ -73,36 +105,52 @@ class Keys:
 
     def _number_whole(self, keys: Array, add: bool) -> Array:
         found = np.empty(len(keys), dtype=np.int64)
-        unknown = kernels.look_up(self._names, self._ids, self._shift, keys, 0, len(keys), found)
+        unknown = self._table.look_up(keys, found)
         if add and unknown:
-            if 2 * (self._count + unknown) > len(self._ids):
+            if 2 * (self._count + unknown) > len(self._table.ids):
                 # Not more room than the keys need that are really new.
                 distinct = self._count + len(np.unique(keys[found < 0]))
-                old = self.all()
-                self._room(max(_FIRST_ROOM, int(2 * distinct - 1).bit_length()))
-                blank = np.full(len(old), kernels.EMPTY, dtype=np.int64)
-                kernels.enter(self._names, self._ids, self._shift, old, 0, blank)
-            self._count = int(
-                kernels.enter(self._names, self._ids, self._shift, keys, self._count, found)
-            )
+                room = max(_FIRST_ROOM, int(2 * distinct - 1).bit_length())
+                self._table = _Table.of(self.all(), room)
+            self._count = self._table.enter(keys, self._count, found)
         return found
 
-    def _room(self, bits: int) -> None:
-        self._shift = 64 - bits
-        self._names = np.zeros(1 << bits, dtype=np.int64)
-        self._ids = np.full(1 << bits, kernels.EMPTY, dtype=np.int64)
+    def _look_for(self, listed: list[Any]) -> Array:
+        """Return the numbers of keys of any kind, of which some may equal a whole number."""
+        whole = {
+            t: number for t, key in enumerate(listed) if (number := _as_whole(key)) is not None
+        }
+        found = np.full(len(listed), -1, dtype=np.int64)
+        if whole:
+            among = np.empty(len(whole), dtype=np.int64)
+            self._table.look_up(np.array(list(whole.values()), dtype=np.int64), among)
+            found[list(whole)] = among
+        unknown = np.flatnonzero(found < 0)
+        refuse_nulls((listed[t] for t in unknown), unknown)
+        return found
+
+    def forget(self, count: int) -> None:
+        """Keep the first ``count`` keys alone: there are no learners for the others."""
+        if self._whole:
+            self._table = _Table.of(self._table.first(count), 64 - self._table.shift)
+            self._count = count
+        else:
+            for key in [key for key, number in self._numbers.items() if number >= count]:
+                del self._numbers[key]
+            del self._list[count:]
 
     def _mix(self) -> None:
-        if self._whole:
-            self._list = self.all().tolist()
-            self._numbers = {key: k for k, key in enumerate(self._list)}
-            self._whole = False
-            self._room(0)
+        listed = self.all().tolist()
+        self._numbers = {key: k for k, key in enumerate(listed)}
+        self._list, self._whole = listed, False
+        self._table = _Table.of(np.empty(0, dtype=np.int64), 0)
 
 
 def read(keys: Any) -> Array | list[Any]:
     """Return keys as an int64 array where all are whole numbers, else as a list."""
-    if hasattr(keys, "to_pylist"):  # Arrow: its null is None
+    if isinstance(keys, np.ma.MaskedArray):  # what is masked is null
+        keys = keys.tolist()
+    elif hasattr(keys, "to_pylist"):  # Arrow: its null is None
         keys = keys.to_pylist()
     elif hasattr(keys, "to_numpy"):  # pandas, polars
         keys = keys.to_numpy()
@@ -117,9 +165,23 @@ def read(keys: Any) -> Array | list[Any]:
         if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
             raise TypeError(f"keys must be one for each row, not {keys!r}.")
         listed = list(keys)
-    if set(map(type, listed)) == {int} and all(-(2**63) <= key < 2**63 for key in listed):
+    if set(map(type, listed)) <= _WHOLE and all(-(2**63) <= key < 2**63 for key in listed):
         return np.array(listed, dtype=np.int64)
     return listed
+
+
+def _as_whole(key: Any) -> int | None:
+    """Return the 64-bit whole number that equals ``key``, if there is one."""
+    try:
+        hash(key)
+        number = int(key) if isinstance(key, Number) else None  # type: ignore[call-overload]
+        return number if number == key and -(2**63) <= number < 2**63 else None
+    except TypeError as error:
+        if isinstance(key, Number):  # a complex number
+            return None
+        raise TypeError(f"A key must be hashable, as in a dict: {error}.") from error
+    except (ValueError, OverflowError):  # NaN, infinity
+        return None
 
 
 def refuse_nulls(keys: Iterable[Any], rows: Sequence[int] | Array) -> None:
@@ -163,8 +225,9 @@ def from_text(text: str) -> Any:
 
 
 def _tagged(key: Any) -> list[Any]:
-    if isinstance(key, np.datetime64):
-        return ["datetime64", np.datetime_data(key.dtype)[0], int(key.astype(np.int64))]
+    if isinstance(key, np.datetime64 | np.timedelta64):
+        unit, step = np.datetime_data(key.dtype)
+        return [type(key).__name__, unit, step, int(key.astype(np.int64))]
     if isinstance(key, np.generic):
         key = key.item()
     if isinstance(key, tuple):
@@ -181,6 +244,6 @@ def _tagged(key: Any) -> list[Any]:
 def _untagged(value: list[Any]) -> Any:
     if value[0] == "tuple":
         return tuple(map(_untagged, value[1:]))
-    if value[0] == "datetime64":
-        return np.datetime64(value[2], value[1])
+    if value[0] in ("datetime64", "timedelta64"):
+        return getattr(np, value[0])(value[3], (value[1], value[2]))
     return _TAGS[value[0]][2](value[1])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any, NamedTuple, Protocol
+import operator
+import zlib
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,7 +20,11 @@ from swordplay.kernels import pool_layout as at
 from swordplay.losses import Loss
 from swordplay.state import StateError
 
+if TYPE_CHECKING:
+    from swordplay.fleet.fleet import Fleet
+
 EXPERIENCED = 100  # rows after which a warm start counts a learner in
+AVERAGED = 1000  # learners that it counts in at most, those of the oldest keys
 
 
 class Part(NamedTuple):
@@ -89,6 +95,11 @@ class PaperModel:
             )
         self.learner = learner.copy()
         self.loss = losses.Squared() if loss is None else loss
+        if getattr(losses, type(self.loss).__name__, None) is not type(self.loss):
+            raise TypeError(
+                f"loss must be a loss of swordplay's, say Huber(1.0), which the kernels know; "
+                f"{loss!r} is not."
+            )
         self.dim = learner.domain.dim
         self.fresh = self.learner._row
         template = base64.b64encode(self.learner.to_bytes()).decode()
@@ -98,7 +109,12 @@ class PaperModel:
     def definition(self) -> dict[str, Any]:
         arguments = {name: files._encode(value) for name, value in self.learner._arguments.items()}
         kind = {"name": type(self.loss).__name__, "number": self.loss.number}
-        told = {"learner": self.learner._name(), "arguments": arguments, "loss": kind}
+        told = {
+            "learner": self.learner._name(),
+            "arguments": arguments,
+            "loss": kind,
+            "begins": zlib.crc32(self.fresh.tobytes()),  # a learner may have learned already
+        }
         return dict(json.loads(json.dumps(told)))
 
     def saved(self) -> dict[str, Any]:
@@ -165,7 +181,7 @@ class PoolModel:
     Args:
         dim: number of columns.
         loss: "squared", "huber", "absolute", "pinball", or "logistic" for labels 0 and 1.
-        param: Huber's delta in units of the target, pinball's quantile.
+        param: Huber's delta in units of the target (default 1), pinball's quantile (default 0.5).
         kind: "auto", or "first-order" for no second-order experts.
         last_value: whether the last value is an expert.
     """
@@ -174,7 +190,7 @@ class PoolModel:
         self,
         dim: int,
         loss: str = "squared",
-        param: float = 1.0,
+        param: float | None = None,
         kind: str = "auto",
         last_value: bool = True,
     ) -> None:
@@ -182,11 +198,16 @@ class PoolModel:
             raise ValueError(f"loss must be one of {', '.join(_CODES)}; not {loss!r}.")
         if kind not in ("auto", "first-order"):
             raise ValueError(f'kind must be "auto" or "first-order", not {kind!r}.')
-        self.dim = int(dim)
-        self._given = (self.dim, loss, float(param), kind, bool(last_value))
+        self.dim = operator.index(dim)
+        if self.dim < 1:
+            raise ValueError(f"dim must be at least 1, not {dim!r}.")
+        number = float({"pinball": 0.5}.get(loss, 1.0) if param is None else param)
+        if not 0 < number < (1 if loss == "pinball" else np.inf):
+            raise ValueError(f"{loss} cannot have the parameter {param!r}.")
+        self._given = (self.dim, loss, number, kind, bool(last_value))
         plan = pool_plan.PoolConfig(
             loss=_CODES[loss][0],
-            param=float(param),
+            param=number,
             second_order=kind == "auto",
             last_value=last_value,
         )
@@ -221,15 +242,19 @@ class PoolModel:
     def average(self, rows: Array) -> Array:
         """Return the mean row, in every learner's own scaled units, with no history.
 
-        Means of weights, of shares and of positive matrices are such things again; what is not is
-        made anew: reciprocals, counts, and the trace of the gauge.
+        Means of weights, of shares and of positive matrices are such things again. Scales of keys
+        may lie decades apart, so that a mean would be that of the largest: they are medians. What
+        neither suits is made anew: reciprocals, counts, and the trace of the gauge.
         """
         cfg, lay = self._layout.config, self._layout
         row = np.array(rows.mean(axis=0))
+        row[: lay.frames] = np.median(rows[:, : lay.frames], axis=0)
         row[0] = np.floor(row[0])
         fields = row[at.FRAMES_HEAD : lay.frames].reshape(at.FIELDS, self.dim)
         learner = row[lay.frames :]
-        target = learner[int(cfg[at.O_TARGET]) :][: at.FIELDS].reshape(at.FIELDS, 1)
+        begin = lay.frames + int(cfg[at.O_TARGET])
+        row[begin : begin + at.FIELDS] = np.median(rows[:, begin : begin + at.FIELDS], axis=0)
+        target = row[begin : begin + at.FIELDS].reshape(at.FIELDS, 1)
         for columns in (fields, target):
             for k in (at.F_BLOCK_MEAN, at.F_BLOCK_SQUARES, at.F_MOVES):
                 columns[k] = 0.0
@@ -253,6 +278,18 @@ class PoolModel:
             "memory": 2.0 ** heads[:, at.H_MEMORY],
             "drift": np.maximum(0.0, heads[:, at.H_DRIFT]),
         }
+
+
+def as_model(given: Ensemble | Model | Fleet, loss: Loss | None = None) -> Model:
+    """Return what a fleet has one of for every key."""
+    if isinstance(given, Ensemble):
+        return PaperModel(given, loss)
+    if loss is not None:
+        raise TypeError("loss= belongs to a learner of the paper; a pool names its own.")
+    model = getattr(given, "model", given)
+    if not isinstance(model, PaperModel | PoolModel):
+        raise TypeError(f"A fleet is of learners of the paper or of PoolModel(dim), not {given!r}.")
+    return model
 
 
 def restore(saved: dict[str, Any]) -> Model:

@@ -14,6 +14,7 @@ from swordplay.fleet.keys import Keys
 from swordplay.fleet.shelf import Shelf
 from swordplay.kernels.fleet import STATS
 
+_FIRST = 1024  # keys that there is room for in the beginning
 NEVER = np.iinfo(np.int64).min  # the time of a key that has seen none
 
 
@@ -35,33 +36,67 @@ class Store:
         if self.capacity is not None and self.capacity < 1:
             raise ValueError(f"memory_limit={memory_limit} is less than one learner: {row_bytes}.")
         self._shelf: Shelf | None = None
-        # By number of key: the slot, or ~record on the shelf; the last batch; the newest time; how
-        # many rows came late.
-        self.places = np.empty(0, dtype=np.int64)
-        self.touched = np.empty(0, dtype=np.int64)
-        self.newest = np.empty(0, dtype=np.int64)
-        self.late = np.empty(0, dtype=np.int64)
+        self._tables = np.empty((4, _FIRST), dtype=np.int64)  # rows: the four properties below
+        self._count = 0
         self._clock = 0
 
-    def enrol(self, newcomer: Callable[[], Array]) -> None:
+    @property
+    def places(self) -> Array:
+        """Where each key's learner is: the slot, or ~record on the shelf."""
+        return self._tables[0, : self._count]
+
+    @property
+    def touched(self) -> Array:
+        """The last batch of each key."""
+        return self._tables[1, : self._count]
+
+    @property
+    def newest(self) -> Array:
+        """The newest time of each key."""
+        return self._tables[2, : self._count]
+
+    @property
+    def late(self) -> Array:
+        """How many rows of each key came late."""
+        return self._tables[3, : self._count]
+
+    def enrol(self, keys: Any, newcomer: Callable[[], Array]) -> Array:
+        """Return the numbers of ``keys``; new ones get a learner, or nothing changes at all."""
+        try:
+            numbers = self.keys.number(keys)
+            self._settle(newcomer)
+        except BaseException:
+            self.keys.forget(self._count)
+            raise
+        return numbers
+
+    def _settle(self, newcomer: Callable[[], Array]) -> None:
         """Give new keys a row each: in memory, as far as it reaches, else on the shelf."""
-        old, count = len(self.places), len(self.keys)
+        old, count = self._count, len(self.keys)
         new = count - old
         if not new:
             return
         row = newcomer()
-        for name, fill in (("touched", 0), ("newest", NEVER), ("late", 0), ("places", 0)):
-            more = np.full(new, fill, dtype=np.int64)
-            setattr(self, name, np.concatenate([getattr(self, name), more]))
+        if count > self._tables.shape[1]:
+            tables = np.empty((4, max(count, 2 * self._tables.shape[1])), dtype=np.int64)
+            tables[:, :old] = self._tables[:, :old]
+            self._tables = tables
+        self._tables[:, old:count] = [[0], [0], [NEVER], [0]]
         room = new
         if self.capacity is not None:
             room = min(new, max(0, self.capacity - self.blocks.in_use))
         slots = self.blocks.take(room)
-        self.blocks.write(slots, row)
-        self.places[old : old + room] = slots
-        if room < new:
-            rows = np.broadcast_to(row, (new - room, len(row)))
-            self.places[old + room :] = ~self.shelf.put(rows, np.zeros((new - room, STATS)))
+        try:
+            self.blocks.write(slots, row)
+            self._tables[0, old : old + room] = slots
+            if room < new:
+                rows = np.broadcast_to(row, (new - room, len(row)))
+                records = self.shelf.put(rows, np.zeros((new - room, STATS)))
+                self._tables[0, old + room : count] = ~records
+        except BaseException:
+            self.blocks.release(slots)
+            raise
+        self._count = count  # from now on they are there
 
     def portions(self, numbers: Array) -> Iterator[slice]:
         """Cut a batch so that the keys of a part fit into memory, and bring them there."""
@@ -90,10 +125,12 @@ class Store:
             slots = self.places[idle]
             self.places[idle] = ~self.shelf.put(*self.blocks.read(slots))
             self.blocks.release(slots)
-        rows, stats = self.shelf.take(~self.places[away])
+        records = ~self.places[away]
+        rows, stats = self.shelf.look(records)
         slots = self.blocks.take(len(away))
         self.blocks.write(slots, rows, stats)
         self.places[away] = slots
+        self.shelf.free(records)
 
     @property
     def shelf(self) -> Shelf:
@@ -116,20 +153,20 @@ class Store:
 
     def admit(self, keys: Any, rows: Array, stats: Array, newest: Array, late: Array) -> None:
         """Take over the rows of keys that are not here yet."""
-        numbers = self.keys.number(keys)
-        self.enrol(lambda: rows[0])
+        numbers = self.enrol(keys, lambda: rows[0])
         places = self.places[numbers]
         here = places >= 0
         self.blocks.write(places[here], rows[here], stats[here])
         if not here.all():
-            self.shelf.take(~places[~here])
-            self.places[numbers[~here]] = ~self.shelf.put(rows[~here], stats[~here])
+            self.shelf.write(~places[~here], rows[~here], stats[~here])
         self.newest[numbers], self.late[numbers] = newest, late
 
-    def seasoned(self, column: int, least: float) -> Array:
-        """Return copies of the rows in memory whose figure is at least so large."""
-        found = [
-            rows[stats[:, column] >= least]
-            for rows, stats in zip(self.blocks.rows, self.blocks.stats, strict=True)
-        ]
-        return np.concatenate(found) if found else np.empty((0, self.blocks.width))
+    def seasoned(self, column: int, least: float, most: int) -> Array:
+        """Return copies of the rows of the first keys whose figure is at least so large."""
+        places = self.places
+        here = places >= 0
+        stats = np.empty((len(places), STATS))
+        stats[here] = self.blocks.read_stats(places[here])
+        if not here.all():
+            stats[~here] = self.shelf.look_stats(~places[~here])
+        return self.read(np.flatnonzero(stats[:, column] >= least)[:most])[0]

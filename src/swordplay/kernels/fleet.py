@@ -102,8 +102,10 @@ def paid(loss, number, y, prediction):
 
 @exact
 def count(stats, value):
-    """Take one loss into a key's figures."""
+    """Take one loss into a key's figures; one that overflows is left out, or it stayed for good."""
     stats[LEARNED] += 1.0
+    if not math.isfinite(stats[LOSS] + value):
+        return
     stats[LOSS] += value
     stats[RECENT] += (value - stats[RECENT]) * max(1.0 / stats[LEARNED], RECENT_SHARE)
 

@@ -26,8 +26,10 @@ from swordplay.kernels.pool_layout import (
     C_PARAM,
     F_CENTRE,
     F_INVERSE,
+    F_N,
     F_SCALE,
     F_VAR,
+    FAR,
     FIELDS,
     FRAMES_HEAD,
     H_HIGH,
@@ -41,6 +43,8 @@ from swordplay.kernels.pool_layout import (
     HUGE,
     LOGISTIC,
     O_TARGET,
+    SETTLED,
+    TINY,
     W_TMP,
     W_VIEW,
     WORK,
@@ -86,6 +90,11 @@ def tell(learner, cfg, target, weight, work, answer):
     column = int(cfg[O_TARGET])
     centre, scale = _frame(learner, cfg, target)
     y = (target - centre) / scale
+    if abs(y) < TINY:
+        y = 0.0  # its square would be none
+    if abs(y) > FAR:
+        y = math.copysign(FAR, y)
+        target = centre + scale * y
     if rounds >= 10.0:
         spread = max(learner[H_SQUARES], learner[column + F_VAR] / (scale * scale))
         width = WILD * math.sqrt(spread)
@@ -114,19 +123,25 @@ def tell(learner, cfg, target, weight, work, answer):
 
 @exact
 def _frame(learner, cfg, target):
-    """Return the target's frame, made of the first two different targets if there is none."""
+    """Return the target's frame, made of the first two different targets if there is none.
+
+    One that was made of a much smaller difference than there is now is made again.
+    """
     column = int(cfg[O_TARGET])
     if learner[H_ROUND] == 0.0:
         learner[column + F_CENTRE] = target
     centre = learner[column + F_CENTRE]
     scale = learner[column + F_SCALE]
+    distance = abs(target - centre)
     if scale == 0.0:
-        scale = abs(target - centre)  # nothing but zeros was learned so far: any scale is exact
-        if scale == 0.0:
-            scale = 1.0
-        else:
-            learner[column + F_SCALE] = scale
-            learner[column + F_INVERSE] = 1.0 / scale
+        # Nothing but zeros was learned so far: any scale is exact.
+        scale = distance if distance >= TINY else 1.0
+    elif learner[column + F_N] < SETTLED and distance > FAR * scale:
+        scale = distance
+        pool_reframe.forget(learner, cfg, centre)
+    if distance >= TINY and scale == distance:
+        learner[column + F_SCALE] = scale
+        learner[column + F_INVERSE] = 1.0 / scale
     param = cfg[C_PARAM]
     learner[H_PARAM] = param / scale if cfg[C_LOSS] == HUBER else param
     return centre, scale

@@ -36,7 +36,9 @@ from swordplay.kernels.pool_layout import (
     H_LAST2,
     HUGE,
     LOGISTIC,
+    SETTLED,
     SQUARE,
+    TINY,
     W_VIEW,
 )
 
@@ -159,7 +161,7 @@ def observe(columns, count, x, rounds, cfg, sliver, verdicts):
         if var == 0.0 and delta == 0.0:
             continue  # constant so far: the column starts when it first moves
         bound = bounds[j]
-        if n >= 5.0 and delta * delta > bound * bound * var:
+        if n >= SETTLED and delta * delta > bound * bound * var:
             delta = math.copysign(bound * math.sqrt(var), delta)
         n = min(n + 1.0, memory)
         a = 1.0 / n
@@ -185,7 +187,7 @@ def observe(columns, count, x, rounds, cfg, sliver, verdicts):
         s2 = scale * scale
         # A first frame waits until it means something: log loss, unlike squared loss, has a scale.
         if (shift * shift > 0.25 * s2 or var > 2.25 * s2 or var * 2.25 < s2) and (
-            var > 1e-280 and (scale > 0.0 or n >= cfg[C_JOIN])
+            var > TINY * TINY and (scale > 0.0 or n >= cfg[C_JOIN])
         ):
             verdicts[j] = verdict
             leave = True

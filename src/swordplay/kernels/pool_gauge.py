@@ -63,7 +63,8 @@ def gauge(learner, cfg):
     if learner[H_GAUGED] % learner[H_STRIDE] != 0.0:
         return
     o = int(cfg[O_HISTORY])
-    kept = int(learner[H_KEPT])
+    # Within the trace, whatever a file that somebody made says.
+    kept = int(min(learner[H_KEPT], float(HISTORY))) if learner[H_KEPT] > 0.0 else 0
     if kept == HISTORY:  # keep every second
         for k in range(HISTORY // 2):
             learner[o + 2 * k] = learner[o + 4 * k + 2]

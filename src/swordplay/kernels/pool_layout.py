@@ -125,5 +125,9 @@ YV = 12
 
 # What keeps a sick learner finite.
 HUGE = 1e100  # values beyond are read as this
+TINY = 1e-140  # a scale below is none: its square must be a number
+FAR = 1e20  # where a scale changes by more, no digit of what was learned in it is left
+SETTLED = 5.0  # values after which an outlier of a column can be told
+MOST = 1e300  # of a sum of squares
 EDGE = 1e-6  # probabilities stay this far from 0 and 1
 LOGIT = 16.0  # logits stay within this

@@ -36,6 +36,7 @@ from swordplay.kernels.pool_layout import (
     H_SQUARES,
     LOGISTIC,
     LOGIT,
+    MOST,
     O_HEDGE,
     O_MIX,
     O_TOP,
@@ -243,7 +244,9 @@ def _learn_top(learner, cfg, y, weight, width, work):
     if kind == SQUARED:
         safe = 0.5 / (width * width)
     else:
-        learner[H_SPREAD] += max(second - mean * mean, 0.0)
+        gain = second - mean * mean
+        if gain > 0.0:
+            learner[H_SPREAD] = min(learner[H_SPREAD] + gain, MOST)
         safe = min(1.0 / width, math.sqrt(LN_CANDIDATES / (learner[H_SPREAD] + 1e-300)))
     total = 0.0
     for j in range(CANDIDATES):

@@ -23,9 +23,11 @@ from swordplay.kernels.pool_layout import (
     CHANGE,
     F_CENTRE,
     F_INVERSE,
+    F_LAST,
     F_MEAN,
     F_SCALE,
     F_VAR,
+    FAR,
     FRAMES_HEAD,
     G_CAP,
     G_MATRIX,
@@ -45,6 +47,7 @@ from swordplay.kernels.pool_layout import (
     H_SQUARES,
     HUBER,
     LOGISTIC,
+    MOST,
     O_DIAGONAL,
     O_FIRST,
     O_HEDGE,
@@ -89,12 +92,23 @@ def move_feature(row, cfg, j):
     row[at + F_INVERSE * d] = 1.0 / scale
     if old_scale == 0.0:
         return  # z was 0 until now: nobody holds anything
+    a = scale / old_scale
+    b = (centre - old_centre) / old_scale
     size = int(cfg[C_LEARNER])
     start = int(cfg[C_FRAMES])
     while start < row.shape[0]:
         learner = row[start : start + size]
-        express_feature(learner, cfg, j, scale / old_scale, (centre - old_centre) / old_scale)
+        if far(a, b):
+            forget(learner, cfg, learner[int(cfg[O_TARGET]) + F_LAST])
+        else:
+            express_feature(learner, cfg, j, a, b)
         start += size
+
+
+@exact
+def far(a, b):
+    """Tell whether a frame has jumped so far that nothing can be re-expressed in it."""
+    return not (1.0 / FAR < a < FAR and abs(b) < FAR)
 
 
 @exact
@@ -157,7 +171,12 @@ def move_target(learner, cfg):
     learner[at + F_INVERSE] = 1.0 / scale
     if old_scale == 0.0:
         old_scale = 1.0
-    express_target(learner, cfg, scale / old_scale, (centre - old_centre) / old_scale)
+    a = scale / old_scale
+    b = (centre - old_centre) / old_scale
+    if far(a, b):
+        forget(learner, cfg, learner[at + F_LAST])
+    else:
+        express_target(learner, cfg, a, b)
 
 
 @exact
@@ -214,14 +233,14 @@ def express_target(learner, cfg, a, b):
     power = ia * ia if kind in (SQUARED, HUBER) else ia
     learner[H_LOSS] *= power
     if learner[H_SPREAD] > 0.0:  # 0 for squared loss, whose power may overflow
-        learner[H_SPREAD] *= power * power
+        learner[H_SPREAD] = min(learner[H_SPREAD] * (power * power), MOST)
 
 
 @exact
 def forget(learner, cfg, y):
-    """Start again: the target's scale was made by an outlier, and all that was learned is noise.
+    """Start again: the scale was made by an outlier, and all that was learned is noise.
 
-    Called before the new frame is taken; ``y`` is the newest target, in its own units.
+    ``y`` is the newest target, in its own units; it is read through the frame as it is.
     """
     for k in range(int(cfg[O_FIRST]), int(cfg[O_HEDGE])):
         learner[k] = 0.0
