@@ -21,6 +21,7 @@ import pyarrow.parquet
 import pytest
 
 import swordplay as sp
+from swordplay.engines import Engine
 from swordplay.experiments import (
     catalogue,
     datasets,
@@ -163,22 +164,22 @@ def untimed():
 @pytest.fixture(scope="module")
 def whole(untimed, tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
-    runner.run(untimed, folder, jobs=1)
+    runner.run(untimed, folder, engine=Engine(workers=1))
     return folder
 
 
 @pytest.mark.parametrize("tasks", [0, 1, 3, 7])
 def test_a_stopped_run_goes_on_to_the_same_bytes(untimed, whole, tmp_path, tasks):
     with pytest.raises(KeyboardInterrupt):
-        runner.run(untimed, tmp_path, watcher=StopAfter(tasks), jobs=1)
+        runner.run(untimed, tmp_path, watcher=StopAfter(tasks), engine=Engine(workers=1))
     done, of = runner.progress(untimed, tmp_path)
     assert done == tasks < of
-    runner.run(untimed, tmp_path, resume=True, jobs=1)
+    runner.run(untimed, tmp_path, resume=True, engine=Engine(workers=1))
     assert table_bytes(tmp_path) == table_bytes(whole)
 
 
 def test_the_number_of_jobs_changes_nothing(untimed, whole, tmp_path):
-    runner.run(untimed, tmp_path, jobs=3)
+    runner.run(untimed, tmp_path, engine=Engine(workers=3))
     assert table_bytes(tmp_path) == table_bytes(whole)
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from swordplay import engines, regret
 from swordplay._types import Array
 from swordplay.domains import Domain
-from swordplay.engines import Advance, Job
+from swordplay.engines import Advance, Engine, Job
 from swordplay.ensemble import Ensemble
 from swordplay.play import Run, play
 from swordplay.streams.linear import LinearStream
@@ -88,14 +88,13 @@ def sweep(
     >>> table["learner"].tolist(), table["seed"].tolist(), table["gradients"].tolist()
     (['OGD', 'OGD', 'SwordPP', 'SwordPP'], [0, 1, 0, 1], [500.0, 500.0, 500.0, 500.0])
     """
-    workers = None if jobs == -1 else jobs
-    engines.check(engine, workers, scheduler)
+    where = Engine(engine, None if jobs == -1 else jobs, scheduler)
     builders = _named(learners, domain)
     games = [(a, b, int(seed)) for a in builders for b in streams for seed in seeds]
     if len(set(games)) != len(games):
         raise ValueError("A seed stands in the list twice.")
-    with nullcontext(folder) if folder is not None else tempfile.TemporaryDirectory() as where:
-        parts = _open(Path(where))
+    with nullcontext(folder) if folder is not None else tempfile.TemporaryDirectory() as out:
+        parts = _open(Path(out))
         todo = [
             Job(
                 _part(parts, game),
@@ -107,9 +106,7 @@ def sweep(
         failed = engines.do(
             todo,
             parts,
-            engine,
-            workers=workers,
-            scheduler=scheduler,
+            where,
             lasting=folder is not None,
             advance=_Bar(sum(not job.done for job in todo), progress).advance,
         )

@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from swordplay.engines.backends import ENGINES, Missing, Spread, check, session
+from swordplay.engines.backends import ENGINES, THREADS, Engine, Missing, Spread, session
 from swordplay.engines.jobs import Advance, Job, keep
 
-__all__ = ["ENGINES", "Advance", "Job", "Missing", "check", "do"]
+__all__ = ["ENGINES", "THREADS", "Advance", "Engine", "Job", "Missing", "do"]
 
 ATTEMPTS = 3  # in a row in which nothing was finished, after which nothing is begun again
 LOOK = 0.2  # seconds between two looks at what other processes have finished
@@ -34,10 +34,8 @@ class Stopped(BaseException):
 def do(
     jobs: Sequence[Job],
     folder: Path,
-    engine: str = "threads",
+    engine: Engine = THREADS,
     *,
-    workers: int | None = None,
-    scheduler: str | None = None,
     lasting: bool = True,
     heard: Heard = lambda job: None,
     advance: Advance = lambda amount: None,
@@ -47,23 +45,19 @@ def do(
     Args:
         jobs: in any order; each has a place of its own.
         folder: where all the places are.
-        engine: one of ``ENGINES``. **Ray listens on every network interface.**
-        workers: how many jobs at a time; default one for each core, of the cluster if there is one.
-        scheduler: the address of a running Ray or Dask. Without, one that this process is
-            connected to, or else one that is started on this machine for the time being.
+        engine: where; default threads of this process.
         lasting: results survive a power cut as well, at about a millisecond each.
         heard: is told of a job that begins or, of one that another process does, that it is done.
         advance: is told how much was done, in all the size of every job that there was to do.
     """
-    check(engine, workers, scheduler)
     # The long ones first, so that no core waits for the last job.
     todo = sorted((job for job in jobs if not job.done), key=lambda job: -job.size)
     if not todo:
         return []
-    if engine == "threads":
-        failed = _on_threads(todo, workers, lasting, heard, advance)
+    if engine.name == "threads":
+        failed = _on_threads(todo, engine.workers, lasting, heard, advance)
     else:
-        with _watching(todo, heard, advance), session(engine, workers, scheduler) as spread:
+        with _watching(todo, heard, advance), session(engine) as spread:
             failed = _elsewhere(todo, folder, lasting, spread)
     return [(job, failed[job]) for job in jobs if job in failed]
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from swordplay.engines.jobs import Outcome, do_elsewhere
 
-ENGINES = ("threads", "processes", "ray", "dask")
-EXTRAS = {"processes": "jobs", "ray": "ray", "dask": "dask"}
+MODULES = {
+    "threads": (),
+    "processes": ("cloudpickle", "joblib"),
+    "ray": ("cloudpickle", "joblib", "ray.util.joblib"),
+    "dask": ("cloudpickle", "joblib", "distributed"),
+}
+ENGINES = tuple(MODULES)
 
 Spread = Callable[[Iterable[tuple[Any, ...]]], Iterable[Outcome]]
 """Calls ``do_elsewhere`` with every tuple of arguments, somewhere."""
@@ -20,40 +27,50 @@ class Missing(ImportError):
     """An engine is not installed."""
 
 
-def check(engine: str, workers: int | None = None, scheduler: str | None = None) -> None:
-    """Refuse an engine that there is not (ValueError) or that is not installed (Missing)."""
-    if engine not in ENGINES:
-        raise ValueError(f"engine must be one of {', '.join(ENGINES)}; not {engine!r}.")
-    if workers is not None and workers < 1:
-        raise ValueError(f"At least one job at a time must be allowed, not {workers}.")
-    if scheduler is not None and engine not in ("ray", "dask"):
-        raise ValueError(f"A scheduler is for Ray and Dask; engine={engine!r} has none.")
-    if engine == "threads":
-        return
-    try:
-        import cloudpickle  # noqa: F401
-        import joblib  # noqa: F401
+@dataclass(frozen=True)
+class Engine:
+    """Where jobs are done; refused if there is no such engine, or with Missing if not installed.
 
-        if engine == "ray":
-            import ray.util.joblib  # noqa: F401
-        if engine == "dask":
-            import distributed  # noqa: F401
-    except ImportError as error:
-        raise Missing(
-            f'engine={engine!r} needs its extra: pip install "swordplay[{EXTRAS[engine]}]" '
-            f"({error})"
-        ) from error
+    **Ray listens on every network interface, whatever address it is given.**
+    """
+
+    name: str = "threads"
+    """One of ``ENGINES``."""
+    workers: int | None = None
+    """How many jobs at a time; None for one on each core, of the cluster if there is one."""
+    scheduler: str | None = None
+    """The address of a running Ray or Dask. Without, the one that this process is connected to, or
+    else one that is started on this machine for the time being."""
+
+    def __post_init__(self) -> None:
+        if self.name not in ENGINES:
+            raise ValueError(f"engine must be one of {', '.join(ENGINES)}; not {self.name!r}.")
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"At least one job at a time must be allowed, not {self.workers}.")
+        if self.scheduler is not None and self.name not in ("ray", "dask"):
+            raise ValueError(f"A scheduler is for Ray and Dask; engine {self.name!r} has none.")
+        try:
+            for module in MODULES[self.name]:
+                import_module(module)
+        except ImportError as error:
+            extra = "jobs" if self.name == "processes" else self.name
+            raise Missing(
+                f'engine {self.name!r} needs its extra: pip install "swordplay[{extra}]" ({error})'
+            ) from error
+
+
+THREADS = Engine()
 
 
 @contextmanager
-def session(engine: str, workers: int | None, scheduler: str | None) -> Iterator[Spread]:
+def session(engine: Engine) -> Iterator[Spread]:
     """Have an engine ready, and stop it afterwards if it was started for this."""
     from joblib import Parallel, delayed, parallel_config
 
-    begin: dict[str, Callable[..., AbstractContextManager[None]]]
-    begin = {"processes": lambda *_: nullcontext(), "ray": _ray, "dask": _dask}
+    begin: dict[str, Callable[[Engine], AbstractContextManager[object]]]
+    begin = {"processes": nullcontext, "ray": _ray, "dask": _dask}
     # Ray's backend hands out nothing before all is done.
-    form = "list" if engine == "ray" else "generator_unordered"
+    form = "list" if engine.name == "ray" else "generator_unordered"
 
     def spread(calls: Iterable[tuple[Any, ...]]) -> Iterable[Outcome]:
         outcomes: Iterable[Outcome] = Parallel(batch_size=1, return_as=form)(
@@ -61,13 +78,13 @@ def session(engine: str, workers: int | None, scheduler: str | None) -> Iterator
         )
         return outcomes
 
-    backend = "loky" if engine == "processes" else engine
-    with begin[engine](workers, scheduler), parallel_config(backend, n_jobs=workers or -1):
+    backend = "loky" if engine.name == "processes" else engine.name
+    with begin[engine.name](engine), parallel_config(backend, n_jobs=engine.workers or -1):
         yield spread
 
 
 @contextmanager
-def _ray(workers: int | None, scheduler: str | None) -> Iterator[None]:
+def _ray(engine: Engine) -> Iterator[None]:
     import ray
     from ray.util.joblib import register_ray
 
@@ -75,12 +92,12 @@ def _ray(workers: int | None, scheduler: str | None) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    address = scheduler or os.environ.get("RAY_ADDRESS")
+    address = engine.scheduler or os.environ.get("RAY_ADDRESS")
     if address:
         ray.init(address=address)
     else:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report to its makers
-        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
+        ray.init(num_cpus=engine.workers, include_dashboard=False, log_to_driver=False)
     try:
         yield
     finally:
@@ -88,11 +105,11 @@ def _ray(workers: int | None, scheduler: str | None) -> Iterator[None]:
 
 
 @contextmanager
-def _dask(workers: int | None, scheduler: str | None) -> Iterator[None]:
+def _dask(engine: Engine) -> Iterator[None]:
     from distributed import Client, LocalCluster, default_client
 
-    if scheduler is not None:
-        with Client(scheduler):
+    if engine.scheduler is not None:
+        with Client(engine.scheduler):
             yield
         return
     try:
@@ -104,7 +121,7 @@ def _dask(workers: int | None, scheduler: str | None) -> Iterator[None]:
         return
     with (
         LocalCluster(
-            n_workers=workers or os.cpu_count() or 1,
+            n_workers=engine.workers or os.cpu_count() or 1,
             threads_per_worker=1,
             host="127.0.0.1",
             dashboard_address=None,
