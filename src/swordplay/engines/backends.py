@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -97,7 +98,12 @@ def _ray(engine: Engine) -> Iterator[None]:
         ray.init(address=address)
     else:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report to its makers
-        ray.init(num_cpus=engine.workers, include_dashboard=False, log_to_driver=False)
+        ray.init(
+            num_cpus=engine.workers,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
     try:
         yield
     finally:
@@ -124,7 +130,7 @@ def _dask(engine: Engine) -> Iterator[None]:
             n_workers=engine.workers or os.cpu_count() or 1,
             threads_per_worker=1,
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",  # ":0" is open to everybody
         ) as cluster,
         Client(cluster),
     ):
