@@ -103,6 +103,21 @@ def test_a_killed_worker_costs_what_was_under_way_and_no_more(tmp_path):
     assert tries == [1, 1, 2, 1, 1, 2]
 
 
+def each_kills_one(folder, number, advance):
+    mark = folder / "marks" / str(number)
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def test_more_workers_may_die_than_attempts_are_made_in_a_row(tmp_path):
+    (tmp_path / "marks").mkdir()
+    jobs = jobs_of(tmp_path, each_kills_one, count=2 * engines.ATTEMPTS + 2)
+    assert engines.do(jobs, tmp_path, PROCESSES) == []
+    assert results(jobs) == [str(number) for number in range(len(jobs))]
+
+
 def always_killed(folder, number, advance):
     if number == 2:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -35,7 +35,7 @@ Examples:
 \b
   swordplay reproduce --quick           a look, in seconds
   swordplay reproduce                   everything, five repetitions
-  swordplay reproduce --sru sru.csv     with the sulfur data, Figures 1(b), 2(b)
+  swordplay reproduce --sru sru.csv     with the data of Figures 1(b), 2(b)
   swordplay reproduce --only figure-1a --also SwordBest --out fig1
   swordplay reproduce --engine processes --jobs 8
   swordplay reproduce --resume          go on where a stopped run was
