@@ -246,10 +246,14 @@ def test_run_on_a_file(csv, tmp_path):
         assert f'id="{section}"' in page
 
 
-def test_run_with_given_constants_says_when_they_are_broken(csv, tmp_path):
-    done = call("run", csv, "--target", "y", "--lipschitz", "0.01", "--out", tmp_path / "out")
-    assert done.exit_code == 0, done.output
+@pytest.mark.parametrize("engine", ["threads", "processes"])
+def test_run_with_given_constants_says_when_they_are_broken(csv, tmp_path, engine):
+    constants = ["--lipschitz", "0.01", "--engine", engine, "--jobs", "2"]
+    command = [*COMMAND, "run", csv, "--target", "y", *constants, "--out", tmp_path / "out"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
     assert "Assumptions that the runs broke: OGD: gradients up to" in done.stdout
+    assert done.stderr == ""  # and it is said once
 
 
 # ---------------------------------------------------------------------- datasets and bench
