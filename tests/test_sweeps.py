@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -96,10 +98,25 @@ def killed_once(folder, seed):
     return stream(seed)
 
 
-def test_a_killed_worker_does_not_end_a_sweep(tmp_path):
-    make = {"abrupt": partial(killed_once, tmp_path)}
-    table = sp.sweep([sp.OGD], make, range(6), "processes", domain=DOMAIN, jobs=2)
-    assert dump(table) == dump(sp.sweep([sp.OGD], {"abrupt": stream}, range(6), domain=DOMAIN))
+def with_a_kill(folder, engine):
+    make = {"abrupt": partial(killed_once, folder)}
+    return sp.sweep([sp.OGD], make, range(6), engine, domain=DOMAIN, jobs=2)
+
+
+@pytest.mark.parametrize("engine", ["processes", "dask", "ray"])
+def test_a_killed_worker_does_not_end_a_sweep(tmp_path, engine):
+    whole = dump(sp.sweep([sp.OGD], {"abrupt": stream}, range(6), domain=DOMAIN))
+    if engine == "dask":
+        pytest.importorskip("distributed", reason="needs the extra dask")
+    if engine == "ray":
+        code = (
+            "from test_sweeps import dump, with_a_kill\n"
+            f"print('TABLE' + dump(with_a_kill({str(tmp_path)!r}, 'ray')))"
+        )
+        assert in_a_room(code, tmp_path).split("TABLE")[1].strip() == whole
+    else:
+        assert dump(with_a_kill(tmp_path, engine)) == whole
+    assert (tmp_path / "2").exists()
 
 
 def test_a_game_that_fails_is_named_and_the_others_stay(tmp_path):
@@ -111,6 +128,22 @@ def test_a_game_that_fails_is_named_and_the_others_stay(tmp_path):
     with pytest.raises(SweepError, match=r"(?s)'abrupt', 1\).*no such seed"):
         sp.sweep([sp.OGD], {"abrupt": odd}, range(3), domain=DOMAIN, folder=tmp_path)
     assert len(list((tmp_path / "games").iterdir())) == 2
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("engine", ["threads", "processes"])
+def test_a_bar_is_shown_on_a_terminal_and_nowhere_else(monkeypatch, engine):
+    monkeypatch.setattr(sys, "stderr", told := Terminal())
+    run(engine, progress=True)
+    assert "100/100 games" in told.getvalue()
+    assert told.getvalue().endswith("\n")
+    monkeypatch.setattr(sys, "stderr", told := io.StringIO())
+    run(engine, progress=True)
+    assert told.getvalue() == ""
 
 
 def test_wrong_requests_are_refused(tmp_path):
