@@ -70,7 +70,7 @@ def session(engine: Engine) -> Iterator[Spread]:
 
     begin: dict[str, Callable[[Engine], AbstractContextManager[object]]]
     begin = {"processes": nullcontext, "ray": _ray, "dask": _dask}
-    # Ray's backend hands out nothing before all is done.
+    # Ray's backend hands out nothing before all is done: its workers had better share the disk.
     form = "list" if engine.name == "ray" else "generator_unordered"
 
     def spread(calls: Iterable[tuple[Any, ...]]) -> Iterable[Outcome]:
