@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rooms import in_a_room
 from typer.testing import CliRunner
 
 from swordplay import __version__
@@ -53,12 +54,37 @@ def test_version():
     assert call("--version").output == f"swordplay {__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["reproduce", "run", "bench"])
-def test_help_teaches_by_example(command):
-    told = call(command, "--help").output
+@pytest.mark.parametrize("command", ["reproduce", "run", "bench", "fleet run", "datasets fetch"])
+def test_help_teaches_by_example(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    told = call(*command.split(), "--help").output
     assert "Examples:" in told
     assert f"swordplay {command}" in told
     assert "Exit codes" in told
+    assert max(map(len, told.splitlines())) <= 80
+
+
+def test_help_names_every_experiment_and_engine_and_warns_of_ray():
+    from swordplay.engines import ENGINES
+    from swordplay.experiments.catalogue import NAMES
+
+    told = " ".join(call("reproduce", "--help").output.split())
+    for name in NAMES:
+        assert re.search(rf"[ ]{name}[,.]", told), name
+    assert f"{', '.join(ENGINES)}." in told
+    for command in ("reproduce", "run"):
+        warning = " ".join(call(command, "--help").output.split())
+        assert "RAY LISTENS ON EVERY NETWORK INTERFACE" in warning
+
+
+def test_every_command_is_listed_with_a_whole_sentence(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    told = call("--help").output
+    commands = told[told.index("Commands:") :].splitlines()[1:]
+    assert [line.split()[0] for line in commands] == [
+        "reproduce", "run", "bench", "serve", "token", "load-test", "datasets", "fleet"
+    ]  # fmt: skip
+    assert all(line.rstrip()[-1] in ".?" and "..." not in line for line in commands)
 
 
 def test_without_the_extra_it_says_what_to_install():
@@ -98,6 +124,39 @@ def test_reproduce_leaves_everything_that_it_promises(folder):
     assert any("1(b)" in note for note in told["notes"])
 
 
+def tables(out):
+    return {path.name: path.read_bytes() for path in sorted((out / "tables").iterdir())}
+
+
+@pytest.mark.parametrize("engine", ["processes", "dask"])
+def test_reproduce_gives_the_same_tables_on_every_engine(folder, tmp_path, engine):
+    if engine == "dask":
+        pytest.importorskip("distributed", reason="needs the extra dask")
+    chosen = ["--only", "figure-1a", "--only", "weights", "--engine", engine, "--jobs", "2"]
+    done = call(*REPRODUCE, *chosen, "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert tables(tmp_path / "out") == tables(folder[0])
+
+
+def test_reproduce_on_ray_behind_closed_doors(folder, tmp_path):
+    code = (
+        "from swordplay.cli import app; "
+        f"app({[*REPRODUCE, '--only', 'figure-1a', '--only', 'weights', '--engine', 'ray']!r} + "
+        f"['--out', {str(tmp_path / 'out')!r}])"
+    )
+    in_a_room(code, tmp_path)
+    assert tables(tmp_path / "out") == tables(folder[0])
+
+
+def test_an_engine_that_is_not_installed_is_said_before_anything_is_done(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.chdir(tmp_path)
+    done = call(*REPRODUCE, "--engine", "ray")
+    assert done.exit_code == 2
+    assert 'pip install "swordplay[ray]"' in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_reproduce_does_not_overwrite(folder):
     out, _ = folder
     before = (out / "manifest.json").read_bytes()
@@ -126,6 +185,9 @@ def test_json_is_json_and_nothing_else(tmp_path):
         (["reproduce", "--offline", "--only", "figure-1b"], "Nothing is left to run"),
         (["reproduce", "--sru", "/nowhere.csv"], "cannot be read"),
         (["reproduce", "--seeds", "0"], "Invalid value"),
+        (["reproduce", "--engine", "fork"], "engine must be one of threads, processes, ray, dask"),
+        (["reproduce", "--scheduler", "127.0.0.1:8786"], "A scheduler is for Ray and Dask"),
+        (["reproduce", "--jobs", "0"], "Invalid value"),
         (["run", "/nowhere.csv", "--target", "y"], "There is no file"),
         (["datasets", "describe", "iris"], "No data set is called"),
         (["bench", "-l", "Adam"], "No learner is called"),
@@ -143,8 +205,10 @@ def test_wrong_use_is_said_in_words(arguments, message, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
-    command = [*COMMAND, "reproduce", "--offline", "--only", "lower-bound", "--seeds", "40"]
+@pytest.mark.parametrize("engine", ["threads", "processes"])
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path, engine):
+    chosen = ["--offline", "--only", "lower-bound", "--seeds", "40", "--engine", engine]
+    command = [*COMMAND, "reproduce", *chosen]
     with subprocess.Popen(
         [*command, "--out", "out"],
         cwd=tmp_path,
@@ -161,7 +225,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
     assert process.returncode == 130, told
     done, of = map(int, re.search(r"Stopped: (\d+) of (\d+) parts", told).groups())
     assert 0 < done < of == 40 * 11
-    assert "swordplay reproduce --offline --only lower-bound --seeds 40 --out out --resume" in told
+    assert f"swordplay reproduce {' '.join(chosen)} --out out --resume" in told
     assert "Traceback" not in told
 
 
@@ -182,10 +246,14 @@ def test_run_on_a_file(csv, tmp_path):
         assert f'id="{section}"' in page
 
 
-def test_run_with_given_constants_says_when_they_are_broken(csv, tmp_path):
-    done = call("run", csv, "--target", "y", "--lipschitz", "0.01", "--out", tmp_path / "out")
-    assert done.exit_code == 0, done.output
+@pytest.mark.parametrize("engine", ["threads", "processes"])
+def test_run_with_given_constants_says_when_they_are_broken(csv, tmp_path, engine):
+    constants = ["--lipschitz", "0.01", "--engine", engine, "--jobs", "2"]
+    command = [*COMMAND, "run", csv, "--target", "y", *constants, "--out", tmp_path / "out"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
     assert "Assumptions that the runs broke: OGD: gradients up to" in done.stdout
+    assert done.stderr == ""  # and it is said once
 
 
 # ---------------------------------------------------------------------- datasets and bench

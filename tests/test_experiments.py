@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,6 +24,7 @@ import pyarrow.parquet
 import pytest
 
 import swordplay as sp
+from swordplay.engines import Engine
 from swordplay.experiments import (
     catalogue,
     datasets,
@@ -163,33 +167,114 @@ def untimed():
 @pytest.fixture(scope="module")
 def whole(untimed, tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
-    runner.run(untimed, folder, jobs=1)
+    runner.run(untimed, folder, engine=Engine(workers=1))
     return folder
 
 
 @pytest.mark.parametrize("tasks", [0, 1, 3, 7])
 def test_a_stopped_run_goes_on_to_the_same_bytes(untimed, whole, tmp_path, tasks):
     with pytest.raises(KeyboardInterrupt):
-        runner.run(untimed, tmp_path, watcher=StopAfter(tasks), jobs=1)
+        runner.run(untimed, tmp_path, watcher=StopAfter(tasks), engine=Engine(workers=1))
     done, of = runner.progress(untimed, tmp_path)
     assert done == tasks < of
-    runner.run(untimed, tmp_path, resume=True, jobs=1)
+    runner.run(untimed, tmp_path, resume=True, engine=Engine(workers=1))
     assert table_bytes(tmp_path) == table_bytes(whole)
 
 
 def test_the_number_of_jobs_changes_nothing(untimed, whole, tmp_path):
-    runner.run(untimed, tmp_path, jobs=3)
+    runner.run(untimed, tmp_path, engine=Engine(workers=3))
     assert table_bytes(tmp_path) == table_bytes(whole)
 
 
 def test_a_task_that_was_cut_off_while_writing_is_done_again(untimed, whole, tmp_path):
     shutil.copytree(whole, tmp_path / "run")
     part = tmp_path / "run" / "parts" / "figure-1a" / "seed-1"
-    part.rename(part.with_name("seed-1.part"))  # what a kill before the rename leaves behind
-    (part.with_name("seed-1.part") / "curve.parquet").write_bytes(b"half")
+    half = part.with_name("seed-1.0123456789ab.part")
+    part.rename(half)  # what a kill before the rename leaves behind
+    (half / "curve.parquet").write_bytes(b"half")
     shutil.rmtree(tmp_path / "run" / "tables")
     runner.run(untimed, tmp_path / "run", resume=True)
     assert table_bytes(tmp_path / "run") == table_bytes(whole)
+
+
+@pytest.mark.parametrize("engine", ["processes", "dask"])
+def test_every_engine_makes_the_same_bytes(untimed, whole, tmp_path, engine):
+    if engine == "dask":
+        pytest.importorskip("distributed", reason="needs the extra dask")
+    runner.run(untimed, tmp_path, engine=Engine(engine, workers=2))
+    assert table_bytes(tmp_path) == table_bytes(whole)
+
+
+@needs_sulfur
+def test_experiments_on_the_sulfur_data_travel_too(tmp_path):
+    experiments = [e for e in catalogue.paper(TINY, SULFUR) if not e.timed]
+    runner.run(experiments, tmp_path / "here")
+    runner.run(experiments, tmp_path / "there", engine=Engine("processes", workers=2))
+    assert table_bytes(tmp_path / "there") == table_bytes(tmp_path / "here")
+
+
+@pytest.mark.parametrize("tasks", [1, 7])
+def test_a_run_is_resumed_on_another_engine(untimed, whole, tmp_path, tasks):
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(untimed, tmp_path, watcher=StopAfter(tasks), engine=Engine(workers=1))
+    runner.run(untimed, tmp_path, resume=True, engine=Engine("processes", workers=2))
+    assert table_bytes(tmp_path) == table_bytes(whole)
+
+
+def killing_once(mark, work, advance):
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return work(advance)
+
+
+def test_a_killed_worker_does_not_end_a_run(untimed, whole, tmp_path):
+    experiment = next(e for e in untimed if e.name == "collaboration")
+    work = partial(killing_once, tmp_path / "mark", experiment.tasks[1].work)
+    tasks = (experiment.tasks[0], replace(experiment.tasks[1], work=work), *experiment.tasks[2:])
+    told = Counting()
+    runner.run(
+        [replace(experiment, tasks=tasks)],
+        tmp_path / "out",
+        watcher=told,
+        engine=Engine("processes", workers=2),
+    )
+    assert (tmp_path / "mark").exists()
+    made, expected = table_bytes(tmp_path / "out"), table_bytes(whole)
+    assert made
+    assert all(expected[name] == content for name, content in made.items())
+    assert told.expected == told.played
+    assert told.begun == {task.key for task in tasks}
+
+
+class Counting(runner.Silent):
+    def __init__(self):
+        self.expected, self.played, self.begun = 0, 0, set()
+
+    def expect(self, rounds):
+        self.expected = rounds
+
+    def begin(self, experiment, task):
+        self.begun.add(task.key)
+
+    def advance(self, rounds):
+        self.played += rounds
+
+
+def test_times_are_measured_in_this_process_whatever_the_engine(tmp_path):
+    def whose(advance):
+        return {"who": {"process": [os.getpid()], "threads": [threading.active_count()]}}
+
+    def asking(timed):
+        base = catalogue.weights(TINY)
+        task = replace(base.tasks[0], work=whose)
+        tasks = (task, replace(task, key="again"))
+        return replace(base, name="timed" if timed else "untimed", tasks=tasks, timed=timed)
+
+    engine = Engine("processes", workers=2)
+    found = runner.run([asking(False), asking(True)], tmp_path, engine=engine).tables
+    assert set(found["timed"]["who"]["process"]) == {os.getpid()}
+    assert os.getpid() not in set(found["untimed"]["who"]["process"])
 
 
 def test_a_run_that_was_killed_before_its_plan_was_written_can_be_resumed(tmp_path):
@@ -199,20 +284,28 @@ def test_a_run_that_was_killed_before_its_plan_was_written_can_be_resumed(tmp_pa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("parts", [0, 1, 5])
-def test_kill_minus_nine_and_resume(tmp_path, parts):
+@pytest.mark.parametrize(
+    ("parts", "engine", "then"),
+    [
+        (0, "threads", "threads"),
+        (1, "threads", "processes"),
+        (5, "threads", "threads"),
+        (5, "processes", "threads"),
+    ],
+)
+def test_kill_minus_nine_and_resume(tmp_path, parts, engine, then):
     command = [sys.executable, "-c", "from swordplay.cli import main; main()", "reproduce"]
     command += ["--quick", "--offline", "--only", "lower-bound", "--only", "collaboration"]
     subprocess.run([*command, "--out", "whole"], cwd=tmp_path, check=True, capture_output=True)
     with subprocess.Popen(
-        [*command, "--out", "killed"], cwd=tmp_path, stdout=subprocess.DEVNULL
+        [*command, "--out", "killed", "--engine", engine], cwd=tmp_path, stdout=subprocess.DEVNULL
     ) as process:
         folder, end = tmp_path / "killed" / "parts", time.monotonic() + 120
         while process.poll() is None and time.monotonic() < end:
-            if sum(1 for _ in folder.glob("*/*")) >= parts:
+            if sum(1 for _ in folder.glob("*/*[0-9]")) >= parts:
                 break
         process.kill()
-    again = [*command, "--out", "killed", "--resume"]
+    again = [*command, "--out", "killed", "--engine", then, "--resume"]
     subprocess.run(again, cwd=tmp_path, check=True, capture_output=True)
     assert table_bytes(tmp_path / "killed") == table_bytes(tmp_path / "whole")
 
@@ -230,15 +323,17 @@ def test_folders_are_not_overwritten(tmp_path):
         runner.run(experiments, tmp_path / "diary.txt")
 
 
-def test_an_error_in_a_task_is_not_swallowed(tmp_path):
+@pytest.mark.parametrize("engine", [Engine(), Engine("processes", workers=2)])
+def test_an_error_in_a_task_is_not_swallowed(tmp_path, engine):
     def fail(advance):
         raise RuntimeError("broken")
 
     base = catalogue.weights(TINY)
     task = type(base.tasks[0])("bad", fail, 1)
-    broken = type(base)("bad", "", "", (task,), base.charts)
+    broken = type(base)("bad", "", "", (task, *base.tasks), base.charts)
     with pytest.raises(RuntimeError, match="broken"):
-        runner.run([broken], tmp_path)
+        runner.run([broken], tmp_path, engine=engine)
+    assert runner.progress([broken], tmp_path) == (1, 2)  # the other one is kept
 
 
 def test_tables_keep_numbers_and_text(tmp_path):

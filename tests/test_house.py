@@ -43,6 +43,27 @@ def test_importing_swordplay_imports_nothing_it_does_not_use():
     }
 
 
+def test_what_stands_above_the_core_is_imported_when_it_is_asked_for():
+    names = ["Fleet", "PoolModel", "SwordRegressor", "SwordClassifier"]
+    told = in_a_fresh_process(
+        "import sys, swordplay as sp\n"
+        "above = ('swordplay.fleet', 'swordplay.estimators')\n"
+        "print([name for name in sys.modules if name.startswith(above)])\n"
+        f"print(set(dir(sp)) >= set({names!r} + sp.__all__))\n"
+        "from swordplay import Fleet\n"
+        "print(Fleet is sp.Fleet is sys.modules['swordplay.fleet'].Fleet)\n"
+        "sys.modules['sklearn'] = None\n"
+        "from swordplay import *\n"  # needs no extra
+        "print(PoolModel.__name__, hasattr(sp, 'Flet'))\n"
+        "try: sp.SwordRegressor\n"
+        "except ImportError as error: print(error)\n"
+    ).splitlines()
+    assert told == [
+        "[]", "True", "True", "PoolModel False",
+        'SwordRegressor needs scikit-learn: pip install "swordplay[estimators]"',
+    ]  # fmt: skip
+
+
 def test_importing_swordplay_compiles_nothing_and_draws_no_random_number():
     # A kernel that compiles at import, for a signature given, would cost a second or more.
     out = in_a_fresh_process(

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
+import io
 import json
 import os
-import shutil
 import signal
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rooms import in_a_room
 
 import swordplay as sp
 from swordplay.sweeps import SweepError
@@ -31,12 +30,12 @@ def dump(table):
 
 
 def run(engine="threads", **more):
-    return sp.sweep(LEARNERS, {"abrupt": stream}, range(4), engine, domain=DOMAIN, jobs=2, **more)
+    return sp.sweep(LEARNERS, {"abrupt": stream}, range(20), engine, domain=DOMAIN, jobs=2, **more)
 
 
 def test_a_sweep_is_a_tidy_table_of_plain_games():
     table = run()
-    assert {len(column) for column in table.values()} == {20}
+    assert {len(column) for column in table.values()} == {100}
     learner = sp.SwordPP(DOMAIN, stream(3).assumptions(DOMAIN))
     alone = sp.play(learner, stream(3))
     row = np.flatnonzero((table["learner"] == "SwordPP") & (table["seed"] == 3))
@@ -49,7 +48,12 @@ def test_processes_give_the_same_table():
     assert dump(run("processes")) == dump(run("threads"))
 
 
-def test_dask_gives_the_same_table():
+def test_dask_gives_the_same_table_on_a_cluster_of_its_own():
+    pytest.importorskip("distributed", reason="needs the extra dask")
+    assert dump(run("dask")) == dump(run("threads"))
+
+
+def test_dask_gives_the_same_table_on_a_cluster_that_is_there(monkeypatch):
     distributed = pytest.importorskip("distributed", reason="needs the extra dask")
     with (
         distributed.LocalCluster(
@@ -57,42 +61,15 @@ def test_dask_gives_the_same_table():
         ) as cluster,
         distributed.Client(cluster),
     ):
+        monkeypatch.setattr(distributed, "LocalCluster", None)  # no other one is started
         assert dump(run("dask")) == dump(run("threads"))
-
-
-IN_A_ROOM = """
-import subprocess, sys
-subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-out = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
-assert len(out.splitlines()) == 1, out  # nothing but lo: Ray listens on every interface
-import ray
-ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-sys.path.insert(0, {tests!r})
-from test_sweeps import dump, run
-print("TABLE" + dump(run("ray")))
-"""
+        there = {"scheduler": cluster.scheduler_address}
+        assert dump(run("dask", **there)) == dump(run("threads"))
 
 
 def test_ray_gives_the_same_table_behind_closed_doors(tmp_path):
-    if importlib.util.find_spec("ray") is None:
-        pytest.skip("Ray is not installed (extra ray)")
-    if not (shutil.which("unshare") and shutil.which("ip")):
-        pytest.skip("Ray listens on every interface, and no network namespace can be made here")
-    room = ["unshare", "-rn"]
-    if subprocess.run([*room, "ip", "link", "set", "lo", "up"], check=False).returncode:
-        room = ["unshare", "-n"]
-        if subprocess.run([*room, "ip", "link", "set", "lo", "up"], check=False).returncode:
-            pytest.skip("Ray listens on every interface, and no network namespace can be made here")
-    tests = str(Path(__file__).parent)
-    code = IN_A_ROOM.format(tests=tests)
-    surroundings = {**os.environ, "PYTHONPATH": tests, "HOME": str(tmp_path)}
-    done = subprocess.run(
-        [*room, sys.executable, "-c", code],
-        capture_output=True, text=True, timeout=300, env=surroundings, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    table = done.stdout.split("TABLE")[1].strip()
-    assert table == dump(run("threads"))
+    code = 'from test_sweeps import dump, run; print("TABLE" + dump(run("ray")))'
+    assert in_a_room(code, tmp_path).split("TABLE")[1].strip() == dump(run("threads"))
 
 
 def counted(folder, seed):
@@ -121,10 +98,25 @@ def killed_once(folder, seed):
     return stream(seed)
 
 
-def test_a_killed_worker_costs_only_its_own_game(tmp_path):
-    make = {"abrupt": partial(killed_once, tmp_path)}
-    table = sp.sweep([sp.OGD], make, range(6), "processes", domain=DOMAIN, jobs=2)
-    assert dump(table) == dump(sp.sweep([sp.OGD], {"abrupt": stream}, range(6), domain=DOMAIN))
+def with_a_kill(folder, engine):
+    make = {"abrupt": partial(killed_once, folder)}
+    return sp.sweep([sp.OGD], make, range(6), engine, domain=DOMAIN, jobs=2)
+
+
+@pytest.mark.parametrize("engine", ["processes", "dask", "ray"])
+def test_a_killed_worker_does_not_end_a_sweep(tmp_path, engine):
+    whole = dump(sp.sweep([sp.OGD], {"abrupt": stream}, range(6), domain=DOMAIN))
+    if engine == "dask":
+        pytest.importorskip("distributed", reason="needs the extra dask")
+    if engine == "ray":
+        code = (
+            "from test_sweeps import dump, with_a_kill\n"
+            f"print('TABLE' + dump(with_a_kill({str(tmp_path)!r}, 'ray')))"
+        )
+        assert in_a_room(code, tmp_path).split("TABLE")[1].strip() == whole
+    else:
+        assert dump(with_a_kill(tmp_path, engine)) == whole
+    assert (tmp_path / "2").exists()
 
 
 def test_a_game_that_fails_is_named_and_the_others_stay(tmp_path):
@@ -136,6 +128,22 @@ def test_a_game_that_fails_is_named_and_the_others_stay(tmp_path):
     with pytest.raises(SweepError, match=r"(?s)'abrupt', 1\).*no such seed"):
         sp.sweep([sp.OGD], {"abrupt": odd}, range(3), domain=DOMAIN, folder=tmp_path)
     assert len(list((tmp_path / "games").iterdir())) == 2
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("engine", ["threads", "processes"])
+def test_a_bar_is_shown_on_a_terminal_and_nowhere_else(monkeypatch, engine):
+    monkeypatch.setattr(sys, "stderr", told := Terminal())
+    run(engine, progress=True)
+    assert "100/100 games" in told.getvalue()
+    assert told.getvalue().endswith("\n")
+    monkeypatch.setattr(sys, "stderr", told := io.StringIO())
+    run(engine, progress=True)
+    assert told.getvalue() == ""
 
 
 def test_wrong_requests_are_refused(tmp_path):

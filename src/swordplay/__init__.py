@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from swordplay import bounds, regret, streams
 from swordplay.algorithms import (
     OEGD,
@@ -29,6 +32,11 @@ from swordplay.state import StateError
 from swordplay.streams import FileStream, FunctionStream, LinearStream
 from swordplay.sweeps import sweep
 
+if TYPE_CHECKING:
+    from swordplay.estimators import SwordClassifier as SwordClassifier
+    from swordplay.estimators import SwordRegressor as SwordRegressor
+    from swordplay.fleet import Fleet, PoolModel
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -48,6 +56,7 @@ __all__ = [
     "Euclidean",
     "Everywhere",
     "FileStream",
+    "Fleet",
     "FunctionStream",
     "Hint",
     "Huber",
@@ -60,6 +69,7 @@ __all__ = [
     "OptimisticHedge",
     "OptimisticOMD",
     "Pinball",
+    "PoolModel",
     "Regulariser",
     "Run",
     "Simplex",
@@ -80,3 +90,24 @@ __all__ = [
     "streams",
     "sweep",
 ]
+
+_HOMES = {
+    "Fleet": "swordplay.fleet",
+    "PoolModel": "swordplay.fleet",
+    # Not in __all__: they need scikit-learn, which ``from swordplay import *`` must not.
+    "SwordClassifier": "swordplay.estimators",
+    "SwordRegressor": "swordplay.estimators",
+}
+
+
+if not TYPE_CHECKING:  # which would take any name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        """Import what stands above the core when it is asked for."""
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,7 +1,7 @@
 """Sweeps: every learner on every stream with every seed, on every core or on a cluster.
 
-Threads, processes, Ray and Dask all go through joblib and all give the same table. A result is on
-disk as soon as it is known, so whatever ends a worker, or the sweep, costs only what was under way.
+Threads, processes, Ray and Dask all give the same table (see ``engines``). A result is on disk as
+soon as it is known, so whatever ends a worker, or the sweep, costs only what was under way.
 """
 
 from __future__ import annotations
@@ -14,32 +14,27 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from swordplay import regret
+from swordplay import engines, regret
 from swordplay._types import Array
 from swordplay.domains import Domain
+from swordplay.engines import Advance, Engine, Job
 from swordplay.ensemble import Ensemble
 from swordplay.play import Run, play
 from swordplay.streams.linear import LinearStream
 from swordplay.streams.stream import Stream
 
-ENGINES = {"threads": "threading", "processes": "loky", "ray": "ray", "dask": "dask"}
-ATTEMPTS = 3  # in a row in which nothing was finished, after which a sweep gives up
-
 MakeStream = Callable[[int], Stream]
 MakeLearner = Callable[[Stream], Ensemble]
 Measure = Callable[[Run, Stream], Mapping[str, float]]
-
-
-class Missing(ImportError):
-    """An engine is not installed."""
 
 
 class SweepError(RuntimeError):
@@ -55,6 +50,7 @@ def sweep(
     domain: Domain | None = None,
     folder: str | os.PathLike[str] | None = None,
     jobs: int = -1,
+    scheduler: str | None = None,
     measure: Measure | None = None,
     progress: bool = False,
 ) -> dict[str, Array]:
@@ -70,12 +66,14 @@ def sweep(
         seeds: whole numbers.
         engine: "threads" (compiled games hold no lock), "processes" (games with parts in Python),
             "ray" or "dask". **Ray listens on every network interface, whatever address it is
-            given**: start it only where nobody else can reach it. Dask needs a running client, and
-            scripts with either need ``if __name__ == "__main__":``.
+            given**: start it only where nobody else can reach it. Scripts that use Dask need
+            ``if __name__ == "__main__":``.
         domain: where learners given as classes play.
         folder: where results are kept; a later sweep into it does only what is missing. It must be
             for one experiment: a name stands for one learner. Default a temporary folder.
         jobs: how many games at a time; -1 is one for each core.
+        scheduler: the address of a running Ray or Dask. Without, the one that this process is
+            connected to, or else one that is started on this machine until the sweep is done.
         measure: what to note of a game; default its loss, its mean loss, its gradients and, where
             the stream brings comparators, its dynamic regret against them.
         progress: show a progress bar on stderr, if that is a terminal.
@@ -90,17 +88,33 @@ def sweep(
     >>> table["learner"].tolist(), table["seed"].tolist(), table["gradients"].tolist()
     (['OGD', 'OGD', 'SwordPP', 'SwordPP'], [0, 1, 0, 1], [500.0, 500.0, 500.0, 500.0])
     """
-    if engine not in ENGINES:
-        raise ValueError(f"engine must be one of {', '.join(ENGINES)}; not {engine!r}.")
+    where = Engine(engine, None if jobs == -1 else jobs, scheduler)
     builders = _named(learners, domain)
     games = [(a, b, int(seed)) for a in builders for b in streams for seed in seeds]
     if len(set(games)) != len(games):
         raise ValueError("A seed stands in the list twice.")
-    with nullcontext(folder) if folder is not None else tempfile.TemporaryDirectory() as where:
-        parts = _open(Path(where))
-        with _bar(parts, games, progress):
-            _finish(parts, games, builders, streams, measure or standard, engine, jobs)
-        return _table([json.loads(_part(parts, game).read_text("utf-8")) for game in games])
+    with nullcontext(folder) if folder is not None else tempfile.TemporaryDirectory() as out:
+        parts = _open(Path(out))
+        todo = [
+            Job(
+                _part(parts, game),
+                partial(_play_one, game, builders[game[0]], streams[game[1]], measure or standard),
+                _write,
+            )
+            for game in games
+        ]
+        failed = engines.do(
+            todo,
+            parts,
+            where,
+            lasting=folder is not None,
+            advance=_Bar(sum(not job.done for job in todo), progress).advance,
+        )
+        if failed:
+            game = games[todo.index(failed[0][0])]
+            told = "".join(traceback.format_exception(failed[0][1]))
+            raise SweepError(f"{len(failed)} games failed; {game} was the first:\n{told}")
+        return _table([json.loads(job.place.read_text("utf-8")) for job in todo])
 
 
 def standard(run: Run, stream: Stream) -> dict[str, float]:
@@ -167,87 +181,23 @@ def _part(parts: Path, game: Sequence[Any]) -> Path:
 
 
 def _write(path: Path, content: str) -> None:
-    """Put a file there whole or not at all, whoever else is writing it."""
-    beside = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-    beside.write_text(content, "utf-8")
-    os.replace(beside, path)
+    path.write_text(content, "utf-8")
 
 
 def _play_one(
-    path: Path, game: tuple[str, str, int], build: MakeLearner, make: MakeStream, measure: Measure
-) -> tuple[str, str]:
-    """Play one game, in whatever worker; return its result as JSON, or what went wrong."""
-    try:
-        stream = make(game[2])
-        run = play(build(stream), stream)
-        row = {"learner": game[0], "stream": game[1], "seed": game[2], "rounds": len(run)}
-        row |= {name: float(value) for name, value in measure(run, stream).items()}
-        content = json.dumps(row)
-    except Exception:  # anything of the user's; it must not look like a worker that died
-        return "", traceback.format_exc()
-    if path.parent.is_dir():  # not on another machine without this disk
-        _write(path, content)
-    return content, ""
-
-
-def _finish(
-    parts: Path,
-    games: list[tuple[str, str, int]],
-    builders: Mapping[str, MakeLearner],
-    streams: Mapping[str, MakeStream],
+    game: tuple[str, str, int],
+    build: MakeLearner,
+    make: MakeStream,
     measure: Measure,
-    engine: str,
-    jobs: int,
-) -> None:
-    """Play what is missing; begin again where a worker died, as long as something gets done."""
-    idle = 0
-    while missing := [game for game in games if not _part(parts, game).exists()]:
-        try:
-            results = _run(
-                engine,
-                jobs,
-                [
-                    (_part(parts, game), game, builders[game[0]], streams[game[1]], measure)
-                    for game in missing
-                ],
-            )
-        except Missing:
-            raise
-        except Exception:
-            left = sum(not _part(parts, game).exists() for game in games)
-            idle = 0 if left < len(missing) else idle + 1
-            if idle >= ATTEMPTS:
-                raise
-            continue
-        for game, (content, _) in zip(missing, results, strict=True):
-            if content and not _part(parts, game).exists():
-                _write(_part(parts, game), content)
-        wrong = [(g, error) for g, (_, error) in zip(missing, results, strict=True) if error]
-        if wrong:
-            game, error = wrong[0]
-            raise SweepError(f"{len(wrong)} games failed; {game} was the first:\n{error}")
-
-
-def _run(engine: str, jobs: int, tasks: list[tuple[Any, ...]]) -> list[tuple[str, str]]:
-    try:
-        from joblib import Parallel, delayed, parallel_config
-
-        if engine == "ray":
-            from ray.util.joblib import register_ray
-
-            register_ray()
-        elif engine == "dask":
-            import distributed  # noqa: F401 - joblib looks for its client
-    except ImportError as error:
-        extra = {"ray": "ray", "dask": "dask"}.get(engine, "jobs")
-        raise Missing(
-            f'engine={engine!r} needs its extra: pip install "swordplay[{extra}]" ({error})'
-        ) from error
-    with parallel_config(backend=ENGINES[engine], n_jobs=jobs):
-        results: list[tuple[str, str]] = Parallel(batch_size=1)(
-            delayed(_play_one)(*task) for task in tasks
-        )
-    return results
+    advance: Advance,
+) -> str:
+    """Play one game, in whatever worker; return its row as JSON."""
+    stream = make(game[2])
+    run = play(build(stream), stream)
+    row = {"learner": game[0], "stream": game[1], "seed": game[2], "rounds": len(run)}
+    row |= {name: float(value) for name, value in measure(run, stream).items()}
+    advance(1)
+    return json.dumps(row)
 
 
 def _table(rows: list[dict[str, Any]]) -> dict[str, Array]:
@@ -255,34 +205,23 @@ def _table(rows: list[dict[str, Any]]) -> dict[str, Array]:
     return {name: np.array([row.get(name, np.nan) for row in rows]) for name in names}
 
 
-@contextmanager
-def _bar(parts: Path, games: list[Any], wanted: bool) -> Iterator[None]:
-    """Show how many games are on disk: it works the same whoever plays them."""
-    if not (wanted and sys.stderr.isatty()):
-        yield
-        return
-    paths, done = [_part(parts, game) for game in games], threading.Event()
-    began = time.perf_counter()
+class _Bar:
+    """A bar on stderr, if that is a terminal: this module needs no library for it."""
 
-    def watch() -> None:
-        before = sum(path.exists() for path in paths)
-        while True:
-            last = done.wait(0.2)
-            count = sum(path.exists() for path in paths)
-            filled = 30 * count // max(1, len(paths))
-            rate = (count - before) / max(1e-9, time.perf_counter() - began)
-            left = f", {(len(paths) - count) / rate:.0f} s left" if rate else ""
+    def __init__(self, games: int, wanted: bool) -> None:
+        self.games, self.wanted = games, wanted and sys.stderr.isatty()
+        self.finished, self.lock, self.began = 0, threading.Lock(), time.perf_counter()
+
+    def advance(self, games: int) -> None:
+        """Move on; workers may do so at the same time."""
+        if not self.wanted:
+            return
+        with self.lock:
+            self.finished += games
+            filled = 30 * self.finished // self.games
+            passed = time.perf_counter() - self.began
+            left = passed * (self.games - self.finished) / self.finished
             sys.stderr.write(
-                f"\r[{'#' * filled}{'.' * (30 - filled)}] {count:,}/{len(paths):,} games{left}   "
+                f"\r[{'#' * filled}{'.' * (30 - filled)}] {self.finished:,}/{self.games:,} games, "
+                f"{left:.0f} s left   {chr(10) if self.finished == self.games else ''}"
             )
-            if last:
-                sys.stderr.write("\n")
-                return
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from swordplay.engines import Advance
 from swordplay.ensemble import Ensemble
 from swordplay.experiments.charts import Chart
 from swordplay.experiments.games import Game
@@ -13,8 +14,9 @@ from swordplay.experiments.tables import Columns, Table
 from swordplay.play import Run, play
 
 Tables = Mapping[str, Table]
-Advance = Callable[[int], None]
-"""Called with the number of rounds that were played since the last call."""
+Work = Callable[[Advance], dict[str, Columns]]
+"""Makes tables, by name; tells how many rounds were played since it last told. It must pickle, if
+only by cloudpickle (closures do), to be done in another process."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Task:
 
     key: str
     """Its name on disk, unique within the experiment."""
-    work: Callable[[Advance], dict[str, Columns]]
+    work: Work
     """Returns its share of every table, by table name."""
     rounds: int
     """How many rounds it plays: its share of the progress bar."""
@@ -82,7 +84,7 @@ def contest(
     labels: Mapping[str, Any],
     record: Sequence[str] = (),
     every: int = 1,
-) -> Callable[[Advance], dict[str, Columns]]:
+) -> Work:
     """Return the work of a task: every player plays the game, every measure looks at every play.
 
     Args:

@@ -37,7 +37,7 @@ def versions() -> dict[str, str]:
 def _source() -> str:
     """Return a check sum of the code that numbers depend on, front ends left out."""
     root = Path(swordplay.__file__).parent
-    folders = (".", "algorithms", "experiments", "kernels", "regret", "streams")
+    folders = (".", "algorithms", "experiments", "fleet", "kernels", "regret", "streams")
     found = hashlib.sha256()
     for path in (p for folder in folders for p in sorted((root / folder).glob("*.py"))):
         found.update(path.name.encode() + path.read_bytes())

@@ -14,17 +14,18 @@ A folder holds
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import threading
+import warnings
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from swordplay import engines, state
+from swordplay.engines import THREADS, Advance, Engine, Job
 from swordplay.experiments import tables
-from swordplay.experiments.experiment import Advance, Experiment, Task
+from swordplay.experiments.experiment import Experiment, Task, Work
 from swordplay.experiments.manifest import versions
 from swordplay.experiments.tables import Table
 
@@ -42,7 +43,7 @@ class Watcher(Protocol):
         """Say how many rounds are left to play in all."""
 
     def begin(self, experiment: Experiment, task: Task) -> None:
-        """Say that a task begins."""
+        """Say that a task begins or, of one that another process does, that it is done."""
 
     def advance(self, rounds: int) -> None:
         """Say that so many rounds were played."""
@@ -65,10 +66,6 @@ class Silent:
 
     def draw(self, done: int, of: int) -> None:
         """Say nothing."""
-
-
-class Stopped(BaseException):
-    """Raised inside a task when the run is being stopped."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +100,8 @@ def prepare(
                 "start again with --overwrite, or choose another --out."
             )
         return
-    beside = folder / "plan.json.part"
-    if folder.exists() and any(entry != beside for entry in folder.iterdir()):
+    begun = folder / "plan.json.part"  # by a run that was killed before its plan was written
+    if folder.exists() and any(entry != begun for entry in folder.iterdir()):
         if not overwrite:
             raise FolderTaken(
                 f"{folder} is not empty. Go on with it (--resume), replace what an earlier run "
@@ -114,8 +111,7 @@ def prepare(
             old = folder / name
             shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
-    beside.write_text(plan + "\n", encoding="utf-8")
-    os.replace(beside, path)
+    state.write(path, f"{plan}\n".encode())
 
 
 def run(
@@ -126,12 +122,14 @@ def run(
     resume: bool = False,
     overwrite: bool = False,
     watcher: Watcher | None = None,
-    jobs: int | None = None,
+    engine: Engine = THREADS,
 ) -> Results:
     """Do every task that is not done yet, then put the tables together.
 
-    The tables are the same, byte for byte, whether the run was stopped on the way or not, and
-    however many tasks are done at a time. Tasks that are timed run alone.
+    The tables are the same, byte for byte, whether the run was stopped on the way or not, on every
+    engine, and however many tasks are done at a time. A run may be resumed on another engine. Tasks
+    that are timed run alone, in this process. Where a task fails the others are done and kept, and
+    its error is raised then.
 
     Args:
         experiments: what to run.
@@ -140,51 +138,36 @@ def run(
         resume: go on with what is in the folder.
         overwrite: throw away what an earlier run left there.
         watcher: is told of the progress.
-        jobs: how many tasks at a time; default one for each core.
+        engine: where tasks are done; default threads of this process.
     """
     chosen = dict(settings or {"experiments": [e.name for e in experiments]})
     prepare(folder, chosen, resume=resume, overwrite=overwrite)
-    watcher = watcher or Silent()
-    todo = [
-        (e, task) for e in experiments for task in e.tasks if not _part(folder, e, task).exists()
-    ]
-    watcher.expect(sum(task.rounds for _, task in todo))
-    for experiment, task in todo:
-        if experiment.timed:
-            _do(folder, experiment, task, watcher, watcher.advance)
-    _do_together(folder, [(e, t) for e, t in todo if not e.timed], watcher, jobs)
+    told = watcher or Silent()
+    here = engine.name == "threads"
+    tasks = {
+        Job(
+            _part(folder, e, task),
+            task.work if here or e.timed else partial(_quietly, task.work),
+            _write,
+            task.rounds,
+        ): (e, task)
+        for e in experiments
+        for task in e.tasks
+    }
+    told.expect(sum(job.size for job in tasks if not job.done))
+
+    def do(timed: bool, engine: Engine) -> list[tuple[Job, Exception]]:
+        return engines.do(
+            [job for job, (e, _) in tasks.items() if e.timed == timed],
+            folder / "parts",
+            engine,
+            heard=lambda job: told.begin(*tasks[job]),
+            advance=told.advance,
+        )
+
+    for _, error in do(True, Engine(workers=1)) + do(False, engine):
+        raise error
     return assemble(experiments, folder)
-
-
-def _do(
-    folder: Path, experiment: Experiment, task: Task, watcher: Watcher, advance: Advance
-) -> None:
-    watcher.begin(experiment, task)
-    _keep(folder, experiment, task, task.work(advance))
-
-
-def _do_together(
-    folder: Path, todo: Sequence[tuple[Experiment, Task]], watcher: Watcher, jobs: int | None
-) -> None:
-    """Do tasks on threads: kernels hold no lock. What was begun when a stop comes is dropped."""
-    stop = threading.Event()
-
-    def advance(rounds: int) -> None:
-        if stop.is_set():
-            raise Stopped
-        watcher.advance(rounds)
-
-    # The long ones first, so that no core waits for the last task.
-    ordered = sorted(todo, key=lambda pair: -pair[1].rounds)
-    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as threads:
-        try:
-            futures = [threads.submit(_do, folder, e, t, watcher, advance) for e, t in ordered]
-            for future in as_completed(futures):
-                future.result()
-        except BaseException:
-            stop.set()
-            threads.shutdown(wait=False, cancel_futures=True)
-            raise
 
 
 def progress(experiments: Sequence[Experiment], folder: Path) -> tuple[int, int]:
@@ -214,17 +197,18 @@ def _part(folder: Path, experiment: Experiment, task: Task) -> Path:
     return folder / "parts" / experiment.name / task.key
 
 
-def _keep(
-    folder: Path, experiment: Experiment, task: Task, made: Mapping[str, tables.Columns]
-) -> None:
-    """Put a task's tables in their place: a folder that appears whole, by one rename."""
-    part = _part(folder, experiment, task)
-    beside = part.with_name(part.name + ".part")
-    shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir(parents=True)
+def _quietly(work: Work, advance: Advance) -> dict[str, tables.Columns]:
+    """Work in a process whose warnings nobody sorts out: the certificates say what they say."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return work(advance)
+
+
+def _write(part: Path, made: Mapping[str, tables.Columns]) -> None:
+    """Write a task's tables into a new folder."""
+    part.mkdir()
     for name, columns in made.items():
-        tables.write(beside / f"{name}.parquet", columns)
-    os.rename(beside, part)
+        tables.write(part / f"{name}.parquet", columns)
 
 
 def _difference(there: Any, here: Any) -> str:

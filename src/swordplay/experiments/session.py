@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from swordplay.engines import THREADS, Engine
 from swordplay.experiments import findings, manifest, report, runner
 from swordplay.experiments.contenders import LEARNERS
 from swordplay.experiments.experiment import Experiment, Finding, Tables
@@ -69,7 +70,7 @@ class Study:
         resume: bool = False,
         overwrite: bool = False,
         watcher: Watcher | None = None,
-        jobs: int | None = None,
+        engine: Engine = THREADS,
     ) -> Outcome:
         """Run the experiments into ``folder``, report and manifest beside the tables."""
         began = time.perf_counter()
@@ -81,7 +82,7 @@ class Study:
             resume=resume,
             overwrite=overwrite,
             watcher=watcher,
-            jobs=jobs,
+            engine=engine,
         )
         seconds = time.perf_counter() - began
         told = manifest.describe(folder, self.experiments, self.settings, seconds, self.notes)

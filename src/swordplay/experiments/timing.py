@@ -10,8 +10,9 @@ import numpy as np
 
 from swordplay.assumptions import Assumptions
 from swordplay.domains import Ball
+from swordplay.engines import Advance
 from swordplay.experiments.contenders import Contender
-from swordplay.experiments.experiment import Advance, Player
+from swordplay.experiments.experiment import Player, Work
 from swordplay.experiments.games import Game
 from swordplay.experiments.tables import Columns, Table, constant, stack
 from swordplay.play import play
@@ -35,7 +36,7 @@ def slices(stream: LinearStream, chunk: int) -> list[LinearStream]:
 
 def chunk_times(
     game: Callable[[], Game], players: Sequence[Player], chunk: int, repeats: int
-) -> Callable[[Advance], dict[str, Columns]]:
+) -> Work:
     """Return the work of a timing task: microseconds a round, for every chunk of a game.
 
     Before the clock starts, a copy of every learner plays the first chunk, so that nothing is left

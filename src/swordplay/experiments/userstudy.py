@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from swordplay._types import Array
+from swordplay.engines import Advance
 from swordplay.experiments import findings, measures, plots
 from swordplay.experiments.charts import Chart
 from swordplay.experiments.contenders import LEARNERS, OWN, Contender
-from swordplay.experiments.experiment import Advance, Experiment, Finding, Tables, Task, contest
+from swordplay.experiments.experiment import Experiment, Finding, Tables, Task, contest
 from swordplay.experiments.games import Game, checkpoints
 from swordplay.experiments.tables import Columns, constant, stack
 from swordplay.experiments.userdata import UserData

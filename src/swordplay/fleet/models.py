@@ -73,7 +73,7 @@ class Model(Protocol):
         """Return every learner's effective memory in rows, and its drift in octaves."""
 
 
-class PaperModel:
+class PaperModel(Model):
     """A one-gradient learner of the paper on a linear model's loss.
 
     Args:
@@ -175,7 +175,7 @@ _CODES = {
 }
 
 
-class PoolModel:
+class PoolModel(Model):
     """The default pool of the estimators, ``pool="auto"``: nothing to tune, columns of any scale.
 
     Args:

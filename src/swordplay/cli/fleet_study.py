@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from swordplay._types import Array
+from swordplay.engines import Advance
 from swordplay.experiments import datasets, userdata
 from swordplay.experiments.charts import Bars, Chart, Lines, Series
-from swordplay.experiments.experiment import Advance, Experiment, Finding, Tables, Task
+from swordplay.experiments.experiment import Experiment, Finding, Tables, Task
 from swordplay.experiments.session import Study
 from swordplay.fleet import Fleet, PoolModel
 
