@@ -47,7 +47,7 @@ def _doubting(what: str) -> Iterator[None]:
         if error.errno is not None:  # the disk's, not the content's
             raise
         raise StateError(f"{what} is damaged or not a saved fleet: {error}") from error
-    except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError) as error:
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError) as error:
         raise StateError(f"{what} is damaged or not a saved fleet: {error!r}") from error
     except (TypeError, ValueError, struct.error) as error:  # Arrow's and JSON's are ValueErrors
         raise StateError(f"{what} is damaged or not a saved fleet: {error}") from error

@@ -242,11 +242,14 @@ class PoolModel(Model):
     def average(self, rows: Array) -> Array:
         """Return the mean row, in every learner's own scaled units, with no history.
 
-        Means of weights, of shares and of positive matrices are such things again. Scales of keys
-        may lie decades apart, so that a mean would be that of the largest: they are medians. What
-        neither suits is made anew: reciprocals, counts, and the trace of the gauge.
+        Only the half of the learners counts that errs less, in units of its own target: one that
+        is still finding its scale would spoil the mean. Means of weights, of shares and of positive
+        matrices are such things again. Scales may lie decades apart: they are medians. What neither
+        suits is made anew: reciprocals, counts, and the trace of the gauge.
         """
         cfg, lay = self._layout.config, self._layout
+        errors = rows[:, lay.frames + at.H_SQUARES]  # 0 for labels: all of them count
+        rows = rows[errors <= np.median(errors)]
         row = np.array(rows.mean(axis=0))
         row[: lay.frames] = np.median(rows[:, : lay.frames], axis=0)
         row[0] = np.floor(row[0])
