@@ -122,11 +122,11 @@ def stream_learn(
         model: a one-gradient learner of the paper, or ``PoolModel(len(features))``.
         loss: of a learner of the paper.
         sequence: a column that tells rows of equal times apart.
-        buckets: into which keys are hashed; each costs a call a batch. Fixed for a checkpoint's
+        buckets: into which keys are hashed, and which cores share: have four or more for each
+            core. Fixed for a checkpoint's life.
+        parts: into which the keys of a bucket are hashed again. A part is read and written whole
+            when one of its keys has a row: have 20 to 80 keys in each. Fixed for a checkpoint's
             life.
-        parts: into which the keys of a bucket are hashed again. A part is rewritten when one of its
-            keys learns, and read and written whole: have some 20 keys in each. Fixed for a
-            checkpoint's life.
         late: see above.
         warm_start: whether a new key begins at the average of its part's experienced keys.
         checkpoint: the query's ``checkpointLocation``, if what it holds should be looked at now:
