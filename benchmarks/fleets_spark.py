@@ -325,7 +325,7 @@ def sparse(settings: Settings) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder, session() as engine:
         root = Path(folder)
         write(root / "in", batches)
-        for buckets, parts in ((64, 1), (16, 64), (16, 256)):
+        for buckets, parts in ((64, 1), (16, 16), (16, 64), (16, 256)):
             checkpoint = root / f"{buckets} {parts}"
             told = learned(read(engine, root / "in"), buckets=buckets, parts=parts)
             play(told, checkpoint)
