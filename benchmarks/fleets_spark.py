@@ -288,7 +288,7 @@ def levers(settings: Settings) -> list[Row]:
         write(root / "half", [batch[: rows // 2] for batch in batches])
         for buckets, parts, arrow, data in (
             (64, 1, 10_000, "in"), (16, 16, 10_000, "in"), (16, 64, 10_000, "in"),
-            (16, 256, 10_000, "in"), (64, 16, 10_000, "in"), (16, 64, 10_000, "half"),
+            (16, 256, 10_000, "in"), (1024, 1, 10_000, "in"), (16, 64, 10_000, "half"),
             (16, 64, 2_000, "in"), (16, 64, 50_000, "in"),
         ):  # fmt: skip
             engine.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(arrow))
@@ -303,7 +303,7 @@ def levers(settings: Settings) -> list[Row]:
             seconds[name] = (median(taken(progress)), touched)
     usual, most = seconds["16x64/10000/in"], seconds["16x256/10000/in"]
     a_part = (most[0] - usual[0]) / (most[1] - usual[1])
-    a_bucket = (seconds["64x16/10000/in"][0] - usual[0]) / (64 - 16)
+    a_bucket = (seconds["1024x1/10000/in"][0] - usual[0]) / (1024 - 16)
     a_row = (usual[0] - seconds["16x64/10000/half"][0]) / (rows - rows // 2)
     for what, cost, unit in (
         ("row", 1e6 * a_row, "µs"), ("part", 1e3 * a_part, "ms"), ("bucket", 1e3 * a_bucket, "ms"),
@@ -325,7 +325,7 @@ def sparse(settings: Settings) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder, session() as engine:
         root = Path(folder)
         write(root / "in", batches)
-        for buckets, parts in ((64, 1), (16, 64), (16, 256)):
+        for buckets, parts in ((64, 1), (16, 16), (16, 64), (16, 256)):
             checkpoint = root / f"{buckets} {parts}"
             told = learned(read(engine, root / "in"), buckets=buckets, parts=parts)
             play(told, checkpoint)

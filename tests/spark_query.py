@@ -29,13 +29,13 @@ def rows():
     return keys, X, X @ [0.5, -0.2, 0.1] + 0.05 * rng.normal(size=n), np.arange(n)
 
 
-def session():
+def session(master="local[2]"):
     from pyspark.sql import SparkSession
 
     from swordplay.fleet import spark as ours
 
     os.environ["PYSPARK_PYTHON"] = sys.executable  # workers, whatever python3 is on the path
-    builder = SparkSession.builder.master("local[2,4]")  # a task may fail four times
+    builder = SparkSession.builder.master(master)
     chosen = {
         **ours.settings(cores=2),
         "spark.driver.bindAddress": "127.0.0.1",
@@ -57,7 +57,7 @@ def session():
 def main(root):
     from swordplay.fleet import spark as ours
 
-    spark = session()
+    spark = session("local[2,4]")  # a task may fail four times, as it may on a cluster
     schema = "key string, t long, y double, a double, b double, c double"
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(f"{root}/in")
     told = ours.stream_learn(

@@ -97,9 +97,8 @@ def hash_of(key):
 
 def test_the_shuffle_decides_nothing():
     data = in_parts(frame()).assign(t=1)  # all at once: rows are told apart by their values
-    one, first = bucket().advance({}.get, [data])
-    other = data.sample(frac=1.0, random_state=1)
-    two, second = bucket().advance({}.get, [other[:900], other[900:]])
+    one, first = bucket().advance({}.get, data)
+    two, second = bucket().advance({}.get, data.sample(frac=1.0, random_state=1))
     assert one == two
     columns = ["key", "y"]
     assert (
@@ -110,7 +109,7 @@ def test_the_shuffle_decides_nothing():
 
 def test_a_batch_touches_the_parts_of_its_keys_and_no_others():
     data = in_parts(frame(), parts=16)
-    stored, _ = bucket(parts=16).advance({}.get, [data[:2000]])
+    stored, _ = bucket(parts=16).advance({}.get, data[:2000])
     assert sorted(stored) == sorted(set(data[PART]))
     few = data[2000:][data[2000:]["key"].isin(["sensor 3", "sensor 4"])]
     asked = []
@@ -119,7 +118,7 @@ def test_a_batch_touches_the_parts_of_its_keys_and_no_others():
         asked.append(part)
         return stored.get(part)
 
-    changed, answer = bucket(parts=16).advance(read, [few])
+    changed, answer = bucket(parts=16).advance(read, few)
     assert sorted(asked) == sorted(changed) == sorted(set(few[PART]))
     assert len(changed) == 2
     fleet = Fleet(spark_query.model())
@@ -139,27 +138,27 @@ LEARNER = sp.OGD(sp.Ball(dim=3, radius=1.0), sp.Assumptions(1.0, 1.0, 10))
 
 def test_a_part_of_something_else_is_refused():
     data = in_parts(frame())
-    stored, _ = bucket().advance({}.get, [data])
+    stored, _ = bucket().advance({}.get, data)
     with pytest.raises(StateError, match=r"(?s)another model.*OGD.*SwordPP"):
-        bucket(model=Fleet(LEARNER).model).advance(stored.get, [data])
+        bucket(model=Fleet(LEARNER).model).advance(stored.get, data)
     for change in (
         {"features": ["a", "c", "b"]}, {"buckets": 16}, {"parts": 2}, {"key_type": "bigint"},
     ):  # fmt: skip
         with pytest.raises(StateError, match=r"(?s)other settings.*given.*there"):
-            bucket(**change).advance(stored.get, [data])
+            bucket(**change).advance(stored.get, data)
     with pytest.raises(StateError, match="checksum"):
-        bucket().advance(lambda part: stored[part][:-1] + b"!", [data])
+        bucket().advance(lambda part: stored[part][:-1] + b"!", data)
     with pytest.raises(StateError, match="do not begin"):
-        bucket().advance(lambda part: b"nonsense" * 4, [data])
+        bucket().advance(lambda part: b"nonsense" * 4, data)
 
 
 def test_bad_rows():
     data = in_parts(frame())
     with pytest.raises(ValueError, match="null"):
-        bucket().advance({}.get, [data.assign(key=None)])
+        bucket().advance({}.get, data.assign(key=None))
     with pytest.raises(ValueError, match="null"):
-        bucket().advance({}.get, [data.assign(t=np.nan)])
-    stored, answer = bucket().advance({}.get, [data.assign(a=np.nan)])
+        bucket().advance({}.get, data.assign(t=np.nan))
+    stored, answer = bucket().advance({}.get, data.assign(a=np.nan))
     assert answer["prediction"].isna().all()
     fleets = map(Fleet.from_bytes, stored.values())
     assert sum(fleet.summary()["skipped"].sum() for fleet in fleets) == 3000

@@ -8,7 +8,7 @@ whatever order a shuffle brought them in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,17 +70,14 @@ class Bucket:
         return {"late": self.late, "warm_start": self.warm_start, "workers": 1}
 
     def advance(
-        self, read: Callable[[int], bytes | None], frames: Iterable[Any]
+        self, read: Callable[[int], bytes | None], frame: Any
     ) -> tuple[dict[int, bytes], Any]:
         """Return the parts that changed, and the rows with their predictions.
 
         Args:
             read: returns what is stored for a part, None where there is nothing yet.
-            frames: the new rows, with their part in a column ``PART``.
+            frame: the new rows in any order, a pandas DataFrame; their part in a column ``PART``.
         """
-        import pandas as pd
-
-        frame = pd.concat(list(frames), ignore_index=True)
         matrix = frame[self.features].to_numpy(dtype=np.float64, na_value=np.nan)
         targets = frame[self.target].to_numpy(dtype=np.float64, na_value=np.nan)
         times, keys, parts = (frame[c].to_numpy() for c in (self.time, self.key, PART))

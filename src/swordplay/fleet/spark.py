@@ -21,7 +21,7 @@ from swordplay.fleet.models import Model, PaperModel
 from swordplay.losses import Loss
 
 try:
-    import pandas  # noqa: F401 - Spark asks for it only once a query runs
+    import pandas as pd
     from pyspark.errors import PySparkException
     from pyspark.sql import functions, types
     from pyspark.sql.streaming import StatefulProcessor
@@ -71,8 +71,8 @@ class Processor(StatefulProcessor):  # type: ignore[misc]  # Spark's classes car
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
         """Predict, then learn, the new rows of a bucket."""
         # By place: Spark renames a column whose name Python would not take for an attribute.
-        frames = (frame.set_axis(self.columns, axis="columns") for frame in rows)
-        changed, answer = self.bucket.advance(self._read, frames)
+        frame = pd.concat(list(rows), ignore_index=True).set_axis(self.columns, axis="columns")
+        changed, answer = self.bucket.advance(self._read, frame)
         for part, state in changed.items():
             self.state.updateValue((part,), (state,))
         yield answer
@@ -122,11 +122,11 @@ def stream_learn(
         model: a one-gradient learner of the paper, or ``PoolModel(len(features))``.
         loss: of a learner of the paper.
         sequence: a column that tells rows of equal times apart.
-        buckets: into which keys are hashed; each costs a call a batch. Fixed for a checkpoint's
+        buckets: into which keys are hashed, and which cores share: have four or more for each
+            core. Fixed for a checkpoint's life.
+        parts: into which the keys of a bucket are hashed again. A part is read and written whole
+            when one of its keys has a row: have 20 to 80 keys in each. Fixed for a checkpoint's
             life.
-        parts: into which the keys of a bucket are hashed again. A part is rewritten when one of its
-            keys learns, and read and written whole: have some 20 keys in each. Fixed for a
-            checkpoint's life.
         late: see above.
         warm_start: whether a new key begins at the average of its part's experienced keys.
         checkpoint: the query's ``checkpointLocation``, if what it holds should be looked at now:
@@ -171,7 +171,7 @@ def stream_learn(
         )
 
     def backtest(frame: Any) -> Any:
-        return bucket.advance(lambda part: None, [frame])[1]
+        return bucket.advance(lambda part: None, frame)[1]
 
     return groups.applyInPandas(backtest, schema)
 
