@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import os
 from collections.abc import Mapping
@@ -31,6 +32,14 @@ _PARTS: dict[type, tuple[str, ...]] = {
     regularisers.NegativeEntropy: (),
 }
 _BY_NAME = {part.__name__: part for part in _PARTS}
+
+
+@functools.cache  # finding it reads files: 0.4 ms, more than everything else in a state
+def _release() -> str:
+    try:
+        return version("swordplay")
+    except PackageNotFoundError:  # pragma: no cover - run from a bare source tree
+        return "unknown"
 
 
 def _encode(value: Any) -> Any:
@@ -96,12 +105,8 @@ class Learner:
 
     def to_bytes(self) -> bytes:
         """Return the whole state: a JSON header, the row, a checksum."""
-        try:
-            release = version("swordplay")
-        except PackageNotFoundError:  # pragma: no cover - run from a bare source tree
-            release = "unknown"
         arguments = {name: _encode(value) for name, value in self._arguments.items()}
-        header = {"learner": self._name(), "arguments": arguments, "version": release}
+        header = {"learner": self._name(), "arguments": arguments, "version": _release()}
         return state.pack(header, self._row)
 
     def save(self, path: str | os.PathLike[str]) -> None:
