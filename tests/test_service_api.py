@@ -26,14 +26,14 @@ X = RNG.normal(size=(300, 3))
 Y = X @ [1.0, -2.0, 0.5] + 0.1 * RNG.normal(size=300)
 
 
-def client_of(tmp_path, **more):
-    app = api.build(Settings(database=f"sqlite:///{tmp_path}/s.db", **more))
+def client_of(database, **more):
+    app = api.build(Settings(database=database, **more))
     return TestClient(app, base_url="http://127.0.0.1")
 
 
 @pytest.fixture
-def web(tmp_path):
-    with client_of(tmp_path) as client:
+def web(databases):
+    with client_of(databases()) as client:
         yield client
 
 
@@ -162,15 +162,16 @@ def test_what_is_not_remembered_has_no_id(web):
     assert "ids" not in predict(web, X[:2].tolist(), remember=False).json()
 
 
-def test_predictions_expire_by_age_and_by_number(tmp_path):
-    with client_of(tmp_path, pending_rows=10) as web:
+def test_predictions_expire_by_age_and_by_number(databases):
+    database = databases()
+    with client_of(database, pending_rows=10) as web:
         web.post("/models", json={"name": "m"})
         ids = [predict(web, X[:4].tolist()).json()["ids"] for _ in range(4)]
         web.portal.call(web.app.state.catalog.sweep)
         for k, batch in enumerate(ids):
             body = {"ids": batch[:1], "labels": [0.0]}
             assert web.post("/models/m/learn", json=body).status_code == (409 if k < 2 else 200)
-    with client_of(tmp_path, pending_days=1e-9) as web:
+    with client_of(database, pending_days=1e-9) as web:
         web.portal.call(web.app.state.catalog.sweep)
         body = {"ids": ids[3][1:2], "labels": [0.0]}
         assert web.post("/models/m/learn", json=body).status_code == 409
@@ -189,9 +190,9 @@ def test_a_repeated_request_learns_once(web):
     assert learn(web, **{"Idempotency-Key": "x" * 201}).status_code == 422
 
 
-def test_one_key_sent_by_many_at_a_time_learns_once(tmp_path):
+def test_one_key_sent_by_many_at_a_time_learns_once(databases):
     async def crowd():
-        app = api.build(Settings(database=f"sqlite:///{tmp_path}/s.db"))
+        app = api.build(Settings(database=databases()))
         async with app.router.lifespan_context(app):
             transport = httpx.ASGITransport(app)
             async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as web:
@@ -210,9 +211,9 @@ def test_one_key_sent_by_many_at_a_time_learns_once(tmp_path):
     assert asyncio.run(crowd()) == 5
 
 
-def test_a_full_queue_says_when_to_come_back(tmp_path):
+def test_a_full_queue_says_when_to_come_back(databases):
     async def crowd():
-        app = api.build(Settings(database=f"sqlite:///{tmp_path}/s.db", queue=3))
+        app = api.build(Settings(database=databases(), queue=3))
         async with app.router.lifespan_context(app):
             transport = httpx.ASGITransport(app)
             async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as web:
@@ -378,8 +379,8 @@ def test_refusals_name_the_field(web, body, field):
     assert web.get("/models/m").json()["seq"] == 1
 
 
-def test_limits(tmp_path):
-    with client_of(tmp_path, max_body=20_000, max_rows=100, max_models=2) as web:
+def test_limits(databases):
+    with client_of(databases(), max_body=20_000, max_rows=100, max_models=2) as web:
         web.post("/models", json={"name": "m"})
         assert predict(web, X[:101].tolist()).status_code == 413
         assert predict(web, [[1.0]] * 100).status_code == 200
@@ -395,10 +396,10 @@ def test_limits(tmp_path):
 # ---- security
 
 
-def test_tokens_and_scopes(tmp_path):
+def test_tokens_and_scopes(databases):
     tokens = {scope: settings.new_token() for scope in settings.SCOPES}
     kept = tuple(f"{scope}:{settings.digest(token)}" for scope, token in tokens.items())
-    with client_of(tmp_path, tokens=kept) as web:
+    with client_of(databases(), tokens=kept) as web:
         asked = {
             "read": lambda h: web.get("/models", headers=h),
             "learn": lambda h: web.post("/models/none/learn", json={}, headers=h),
