@@ -2,7 +2,7 @@
 // The page asks /models now and then, and listens to the events of the model that is chosen.
 
 const $ = (id) => document.getElementById(id);
-const state = { chosen: null, stop: null, seen: null, trail: [], regret: null };
+const state = { chosen: null, stop: null, seen: null, trail: [], regret: null, ready: false };
 const night = matchMedia("(prefers-color-scheme: dark)");
 const COLORS = ["#0080c8", "#d55e00", "#8a8f98"];
 
@@ -47,7 +47,10 @@ function say(text) {
 async function refresh() {
   try {
     const { models } = await (await ask("/models")).json();
-    say(models.length === 1 ? "live, 1 model" : `live, ${models.length} models`);
+    const told = state.ready ? {} : await (await fetch("/ready")).json();
+    state.ready ||= told.status === "ready";
+    if (!state.ready) say(told.detail);
+    else say(models.length === 1 ? "live, 1 model" : `live, ${models.length} models`);
     list(models);
     const wanted = decodeURIComponent(location.hash.slice(1));
     if (wanted && wanted !== state.chosen && models.some((m) => m.name === wanted)) choose(wanted);
