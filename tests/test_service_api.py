@@ -17,13 +17,18 @@ httpx = pytest.importorskip("httpx")
 from fastapi.testclient import TestClient
 
 from swordplay.estimators import SwordRegressor
-from swordplay.service import api, settings
+from swordplay.service import api, models, settings
 from swordplay.service.settings import Settings, SettingsError
 
 ARROW = "application/vnd.apache.arrow.stream"
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 3))
 Y = X @ [1.0, -2.0, 0.5] + 0.1 * RNG.normal(size=300)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled():
+    models.warm()  # else the first requests may be asked to come back
 
 
 def client_of(database, **more):
@@ -98,12 +103,14 @@ def test_a_description_has_losses_weights_and_regret(web):
     empty = web.get("/models/m").json()
     assert empty["metrics"]["rows"] == 0
     assert empty["regret"] is None
+    assert "too few" in empty["regret_reason"]
     learn(web)
     told = web.get("/models/m").json()
     assert told["metrics"]["recent"]["model"] < told["metrics"]["recent"]["last value"]
     assert sum(told["weights"].values()) == pytest.approx(1.0)
     assert told["effective_memory"] > 1
     regret = told["regret"]
+    assert told["regret_reason"] is None
     assert regret["rows"] == 300
     assert regret["best_piecewise"] <= regret["best_fixed"] <= regret["model"]
     residuals = (
@@ -112,7 +119,24 @@ def test_a_description_has_losses_weights_and_regret(web):
         @ np.linalg.lstsq(np.column_stack([np.ones(300), X]), Y, rcond=None)[0]
     )
     assert regret["best_fixed"] == pytest.approx(0.5 * np.sum(residuals**2), rel=1e-6)
-    assert web.get("/models/m", params={"regret": "false"}).json()["regret"] is None
+    unasked = web.get("/models/m", params={"regret": "false"}).json()
+    assert (unasked["regret"], unasked["regret_reason"]) == (None, "Not asked for.")
+
+
+def test_regret_is_measured_for_two_classes_and_explicitly_absent_for_more(web):
+    web.post("/models", json={"name": "m", "task": "classification"})
+    learn(web, labels=["up"] * 300)
+    told = web.get("/models/m").json()
+    assert told["regret"] is None
+    assert "all the same" in told["regret_reason"]
+    learn(web, labels=["up" if row[0] > 0 else "down" for row in X])
+    regret = web.get("/models/m").json()["regret"]
+    assert regret["loss"] == "log loss"
+    assert regret["best_piecewise"] <= regret["best_fixed"] < 256 * np.log(2)
+    learn(web, labels=[("up", "down", "sideways")[k % 3] for k in range(300)])
+    told = web.get("/models/m").json()
+    assert told["regret"] is None
+    assert "more than two classes" in told["regret_reason"]
 
 
 def test_classes_are_strings_or_integers_and_new_ones_may_come(web):

@@ -125,19 +125,26 @@ async def describe_model(
         "seq": state.seq,
         "metrics": state.monitor.summary(),
         **state.model.summary(),
-        "regret": await _regret(request.app, host, state.seq) if regret else None,
+        **(await _regret(request.app, host, state.seq) if regret else _no_regret("Not asked for.")),
         "queue": host.waiting,
     }
     told.pop("rows")
     return _json(told)
 
 
-async def _regret(app: FastAPI, host: Host, seq: int) -> dict[str, Any] | None:
+def _no_regret(why: str) -> dict[str, Any]:
+    return {"regret": None, "regret_reason": why}
+
+
+async def _regret(app: FastAPI, host: Host, seq: int) -> dict[str, Any]:
     """Return regret on the recent window; computed once a state, one model at a time."""
     window = host.settings.window
 
-    def measure() -> dict[str, Any] | None:
-        return regret_on(host.spec, host.store.latest_records(host.id, window), window)
+    def measure() -> dict[str, Any]:
+        found = regret_on(host.spec, host.store.latest_records(host.id, window), window)
+        if isinstance(found, str):
+            return _no_regret(found)
+        return {"regret": found, "regret_reason": None}
 
     async with app.state.measuring:
         known = app.state.regrets.get(host.id)
@@ -146,7 +153,7 @@ async def _regret(app: FastAPI, host: Host, seq: int) -> dict[str, Any] | None:
             app.state.regrets[host.id] = known
             while len(app.state.regrets) > 256:
                 del app.state.regrets[next(iter(app.state.regrets))]
-    found: dict[str, Any] | None = known[1]
+    found: dict[str, Any] = known[1]
     return found
 
 

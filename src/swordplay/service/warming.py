@@ -12,7 +12,7 @@ from swordplay.service.errors import Refused
 log = logging.getLogger("swordplay.service")
 
 COMPILING = "Compiling: the first start on a machine takes about a minute."
-PATIENCE = 2.0  # seconds that a request waits: enough where everything was compiled before
+PATIENCE = 5.0  # seconds that a request waits: enough where all was compiled before
 
 
 class Kernels:
