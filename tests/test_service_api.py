@@ -401,6 +401,37 @@ def test_limits(databases):
         assert web.post("/models", json={"name": "../x"}).json()["field"] == "name"
 
 
+def test_limits_of_width_classes_files_and_watchers(databases):
+    limits = {"max_columns": 3, "max_classes": 2, "max_upload": 1000, "max_listeners": 1}
+    with client_of(databases(), **limits) as web:
+        web.post("/models", json={"name": "m"})
+        assert predict(web, [[1.0] * 4]).status_code == 422
+        assert web.post("/models", json={"name": "w", "features": [*"abcd"]}).status_code == 422
+        web.post("/models", json={"name": "c", "task": "classification"})
+        assert learn(web, "c", X[:3], ["a", "b", "c"]).status_code == 422
+        assert learn(web, "c", X[:3], ["a", "b", "a"]).status_code == 200
+        assert learn(web, "c", X[:1], ["c"]).status_code == 422
+        file = {"content": b"x" * 1001, "headers": {"content-type": "application/octet-stream"}}
+        assert web.post("/models/n/import", **file).status_code == 413
+        web.app.state.listeners = 1
+        full = web.get("/models/m/events")
+        assert (full.status_code, full.headers["retry-after"]) == (429, "30")
+
+
+def test_what_takes_too_long_is_given_up_with_503(databases, monkeypatch):
+    with client_of(databases(), request_seconds=3.0) as web:
+        web.post("/models", json={"name": "m"})
+
+        async def slow():
+            await asyncio.sleep(30)
+
+        monkeypatch.setattr(web.app.state.catalog["m"], "state", slow)
+        answer = predict(web, X[:1].tolist())
+        assert answer.status_code == 503
+        assert int(answer.headers["retry-after"]) >= 1
+        assert "too long" in answer.json()["detail"]
+
+
 # ---- security
 
 

@@ -77,7 +77,7 @@ def test_one_bad_write_of_a_group_fails_alone(store):
 
 
 def test_creating_and_deleting_are_finished_even_when_the_client_is_told_503(databases):
-    app = api.build(Settings(database=databases(), request_seconds=0.3))
+    app = api.build(Settings(database=databases(), request_seconds=2.0))
     with TestClient(app, base_url="http://127.0.0.1") as web:
         gate = threading.Event()
         app.state.catalog.writer._committed = lambda writes, seconds: gate.wait(10)
