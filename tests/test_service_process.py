@@ -59,7 +59,7 @@ def test_while_kernels_compile_it_says_so_and_asks_to_come_back(tmp_path, monkey
             assert told["detail"] == "Compiling: the first start on a machine takes about a minute."
         assert "takes about a minute" in server.logged
         assert "ready to serve" not in server.logged
-        with Client(server.url) as one:  # it waits as long as it is told to
+        with Client(server.url, patience=300.0) as one:  # it waits as it is told
             assert one.learn("m", [[1.0], [2.0]], [1.0, 2.0])["learned"] == 2
         assert status_of(f"{server.url}/ready")[0] == 200
         assert "ready to serve" in server.logged

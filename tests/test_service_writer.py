@@ -101,3 +101,34 @@ def test_creating_and_deleting_are_finished_even_when_the_client_is_told_503(dat
         until(404)
         while web.post("/models", json={"name": "m"}).status_code != 201:
             time.sleep(0.02)
+
+
+def test_stopping_while_expiry_is_being_written_still_writes_snapshots(databases):
+    database = databases()
+
+    def serve_and_stop():
+        app = api.build(Settings(database=database))
+        with TestClient(app, base_url="http://127.0.0.1") as web:
+            catalog = app.state.catalog
+            web.post("/models", json={"name": "m"})
+            while web.get("/ready").status_code != 200:
+                time.sleep(0.05)
+            lesson = {"rows": [[1.0], [2.0]], "labels": [1.0, 2.0]}
+            assert web.post("/models/m/learn", json=lesson).status_code == 200
+            catalog.writer._committed = lambda writes, seconds: time.sleep(0.5)
+
+            async def again():
+                catalog._chores.cancel()
+                catalog.start()
+
+            web.portal.call(again)
+            time.sleep(0.2)  # expiry is with the writer now
+
+    work = threading.Thread(target=serve_and_stop, daemon=True)
+    work.start()
+    work.join(timeout=120)
+    assert not work.is_alive(), "it never stopped"
+    store = Store(database)
+    (model,) = store.catalog()
+    assert store.snapshot(model.id).seq == 1
+    store.close()
