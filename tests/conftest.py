@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from databases import cluster, databases  # noqa: F401 - fixtures
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(

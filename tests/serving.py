@@ -19,7 +19,7 @@ from pathlib import Path
 class Server:
     """``python -m swordplay.service serve`` on a free port of the loopback."""
 
-    def __init__(self, database, **settings):
+    def __init__(self, database, *, until="/ready", **settings):
         environment = {k: v for k, v in os.environ.items() if not k.startswith("SWORDPLAY_")}
         environment |= {f"SWORDPLAY_{name.upper()}": str(v) for name, v in settings.items()}
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
@@ -38,13 +38,13 @@ class Server:
             raise RuntimeError(f"no server: {line} {self.logged}")
         self.port = int(found[1])
         self.url = f"http://127.0.0.1:{self.port}"
-        self._wait()
+        self._wait(until)
 
-    def _wait(self, seconds=180):
+    def _wait(self, path, seconds=180):
         end = time.monotonic() + seconds  # the first start on a machine compiles
         while time.monotonic() < end:
             try:
-                with urllib.request.urlopen(f"{self.url}/ready", timeout=10):
+                with urllib.request.urlopen(f"{self.url}{path}", timeout=10):
                     return
             except (urllib.error.URLError, OSError):
                 if self.process.poll() is not None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
-import tempfile
 import threading
 from pathlib import Path
 
@@ -23,30 +21,9 @@ from swordplay.service.client import Client, ServiceError
 from swordplay.service.settings import SettingsError
 from swordplay.service.store import Store
 
-NO_POSTGRES = serving.why_no_postgres()
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 5))
 Y = X @ np.arange(5.0) + 0.1 * RNG.normal(size=400)
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    if NO_POSTGRES:
-        pytest.skip(NO_POSTGRES)
-    # Not under pytest's folder: the user that PostgreSQL runs as cannot look into it.
-    with tempfile.TemporaryDirectory() as folder, serving.postgres(folder) as make:
-        yield make
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def databases(request, tmp_path):
-    """Return a function that gives a new, empty database each time."""
-    numbers = itertools.count()
-    if request.param == "sqlite":
-        return lambda: f"sqlite:///{tmp_path}/{next(numbers)}.db"
-    make = request.getfixturevalue("cluster")
-    prefix = f"t{abs(hash(request.node.name)) % 10**9}"
-    return lambda: make(f"{prefix}_{next(numbers)}")
 
 
 def test_killed_under_load_nothing_is_lost_and_nothing_learned_twice(databases):
@@ -94,6 +71,27 @@ def test_a_key_is_known_after_a_kill(databases):
     with serving.Server(database) as server, Client(server.url) as one:
         assert one.learn("m", X[:5], Y[:5], key="k") == first
         assert one.models()[0]["rows"] == 5
+
+
+def test_the_log_goes_bit_by_bit_once_two_snapshots_are_past_it(databases):
+    database = databases()
+    with serving.Server(database, snapshot_records=10) as server, Client(server.url) as one:
+        one.create("m")
+        for k in range(45):
+            one.learn("m", X[k : k + 1], Y[k : k + 1])
+        server.kill()
+    with serving.Server(database, snapshot_records=10) as server, Client(server.url) as one:
+        for k in range(45, 95):
+            one.learn("m", X[k : k + 1], Y[k : k + 1])
+        server.kill()
+    store = Store(database)
+    try:
+        (model,) = store.catalog()
+        assert (model.seq, model.rows) == (95, 95)
+        assert store.first_record(model.id, -1) == 81
+        assert len(store.latest_records(model.id, 1000)) == 15
+    finally:
+        store.close()
 
 
 def test_deleted_is_deleted(databases):

@@ -88,6 +88,22 @@ def test_the_page_shows_a_model_and_keeps_up_with_it(server, tmp_path):
         until(opened, "document.getElementById('tiles').textContent.includes('regret')")
 
 
+def test_a_model_that_learned_nothing_says_so_and_shows_no_empty_charts(server):
+    with Client(server.url) as one:
+        one.create("fresh")
+    with browser.Browser() as opened:
+        opened.ask("Page.navigate", url=f"{server.url}/#fresh")
+        until(opened, "document.getElementById('fresh').textContent.includes('Nothing learned')")
+        until(opened, "document.getElementById('no-regret').textContent.includes('too few')")
+        assert opened.run("document.getElementById('charts').hidden")
+        with Client(server.url) as one:
+            one.learn("fresh", np.zeros((40, 2)), np.arange(40.0))
+        until(opened, "!document.getElementById('charts').hidden")
+        until(opened, "!!document.querySelector('#heat .main-svg')")
+        assert opened.run("document.getElementById('fresh').hidden")
+        assert opened.complaints == []
+
+
 def test_a_row_can_be_tried_by_keyboard_alone(server):
     with browser.Browser() as opened:
         look(opened, server, "demand")

@@ -17,7 +17,7 @@ from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 
 import swordplay
-from swordplay.service import bodies, guard, models, page, watch
+from swordplay.service import bodies, guard, page, watch
 from swordplay.service.bodies import ARROW, BINARY, JSON
 from swordplay.service.catalog import Catalog
 from swordplay.service.comparators import regret_on
@@ -39,6 +39,7 @@ from swordplay.service.schemas import (
 )
 from swordplay.service.settings import Settings
 from swordplay.service.state import State
+from swordplay.service.warming import Kernels
 from swordplay.state import StateError
 
 log = logging.getLogger("swordplay.service")
@@ -124,19 +125,26 @@ async def describe_model(
         "seq": state.seq,
         "metrics": state.monitor.summary(),
         **state.model.summary(),
-        "regret": await _regret(request.app, host, state.seq) if regret else None,
+        **(await _regret(request.app, host, state.seq) if regret else _no_regret("Not asked for.")),
         "queue": host.waiting,
     }
     told.pop("rows")
     return _json(told)
 
 
-async def _regret(app: FastAPI, host: Host, seq: int) -> dict[str, Any] | None:
+def _no_regret(why: str) -> dict[str, Any]:
+    return {"regret": None, "regret_reason": why}
+
+
+async def _regret(app: FastAPI, host: Host, seq: int) -> dict[str, Any]:
     """Return regret on the recent window; computed once a state, one model at a time."""
     window = host.settings.window
 
-    def measure() -> dict[str, Any] | None:
-        return regret_on(host.spec, host.store.latest_records(host.id, window), window)
+    def measure() -> dict[str, Any]:
+        found = regret_on(host.spec, host.store.latest_records(host.id, window), window)
+        if isinstance(found, str):
+            return _no_regret(found)
+        return {"regret": found, "regret_reason": None}
 
     async with app.state.measuring:
         known = app.state.regrets.get(host.id)
@@ -145,7 +153,7 @@ async def _regret(app: FastAPI, host: Host, seq: int) -> dict[str, Any] | None:
             app.state.regrets[host.id] = known
             while len(app.state.regrets) > 256:
                 del app.state.regrets[next(iter(app.state.regrets))]
-    found: dict[str, Any] | None = known[1]
+    found: dict[str, Any] = known[1]
     return found
 
 
@@ -183,7 +191,7 @@ async def import_model(request: Request, name: Name) -> Response:
     """Create a model from an exported file. What waits for labels does not come along."""
     catalog = catalog_of(request)
     content_type(request, (BINARY,))
-    await request.app.state.warm()
+    await request.app.state.kernels.wait()
     data = await read_body(request, catalog.settings.max_upload)
     try:
         state = await asyncio.to_thread(State.from_file, data)
@@ -215,7 +223,7 @@ async def predict(request: Request, name: Name) -> Response:
     kind = content_type(request, (JSON, ARROW))
     body = await read_body(request, catalog.settings.max_body)
     X, remember = bodies.read_predict(host, kind, body)
-    await request.app.state.warm()
+    await request.app.state.kernels.wait()
     answer, ids = await host.predict(X, remember)
     request.app.state.metrics.rows.labels("predicted").inc(len(X))
     return Response(bodies.write_predictions(kind, answer, ids), media_type=kind)
@@ -240,7 +248,7 @@ async def learn(request: Request, name: Name) -> Response:
     lesson = bodies.read_learn(host, kind, body, key, hashlib.sha256(body).hexdigest())
     if catalog.closing:
         raise Refused(503, "The server is stopping.", retry_after=5)
-    await request.app.state.warm()
+    await request.app.state.kernels.wait()
     told = await host.learn(lesson)
     request.app.state.metrics.rows.labels("learned").inc(told["learned"])
     return _json(told)
@@ -260,8 +268,7 @@ async def ready(request: Request) -> dict[str, str]:
     """Say whether requests are served: kernels compiled, database there, not stopping."""
     if catalog_of(request).closing:
         raise Refused(503, "The server is stopping.", retry_after=5)
-    if not request.app.state.warmed.done():
-        raise Refused(503, "The kernels are being compiled.", retry_after=2)
+    await request.app.state.kernels.wait(0.0)
     try:
         await asyncio.to_thread(catalog_of(request).store.ping)
     except Exception:
@@ -295,9 +302,9 @@ def build(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.warmed = asyncio.create_task(asyncio.to_thread(models.warm))
+        app.state.kernels.begin()
         catalog.start()
-        log.info("ready to serve", extra={"models": len(catalog.hosts)})
+        log.info("listening", extra={"models": len(catalog.hosts)})
         yield
         await catalog.close()
         log.info("stopped")
@@ -311,13 +318,8 @@ def build(settings: Settings) -> FastAPI:
         lifespan=lifespan,
     )
 
-    async def warm() -> None:
-        """Wait until the kernels are compiled; the first start on a machine takes a while."""
-        if not app.state.warmed.done():
-            await asyncio.shield(app.state.warmed)
-
     app.state.catalog, app.state.metrics = catalog, metrics
-    app.state.warm = warm
+    app.state.kernels = Kernels()
     app.state.measuring, app.state.regrets = asyncio.Lock(), {}
     app.include_router(routes)
     app.include_router(page.routes)

@@ -7,8 +7,9 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from sqlalchemy import bindparam, delete, insert
 
@@ -23,6 +24,7 @@ from swordplay.service.writer import Op, Writer
 
 SWEEP = 10.0  # seconds between two rounds of expiry
 DAY = 86_400.0
+Result = TypeVar("Result")
 log = logging.getLogger("swordplay.service")
 
 ADD_MODEL = insert(db.models)
@@ -40,6 +42,11 @@ _GONE = [
         (db.predictions, db.predictions.c.model),
     )
 ]
+
+
+async def _wholly(work: Coroutine[Any, Any, Result]) -> Result:
+    """Finish what was begun even if who asked for it gives up: memory and disk must agree."""
+    return await asyncio.shield(asyncio.create_task(work))
 
 
 class Catalog:
@@ -73,6 +80,9 @@ class Catalog:
 
     async def create(self, name: str, state: State) -> Host:
         """Add a model; on disk before it returns."""
+        return await _wholly(self._create(name, state))
+
+    async def _create(self, name: str, state: State) -> Host:
         if name in self.hosts or name in self._names:
             raise Refused(409, f"There is a model called {name!r} already.", "name")
         if len(self.hosts) + len(self._names) >= self.settings.max_models:
@@ -105,6 +115,9 @@ class Catalog:
 
     async def delete(self, name: str) -> None:
         """Remove a model and all that belongs to it."""
+        await _wholly(self._delete(name))
+
+    async def _delete(self, name: str) -> None:
         host = self[name]
         host.deleted = True
         del self.hosts[name]

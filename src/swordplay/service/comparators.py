@@ -21,14 +21,21 @@ LEAST = 32  # rows worth comparing on
 SLOW = 256  # rows of a window whose comparators are no least squares
 
 
-def regret_on(spec: Spec, data: list[bytes], window: int) -> dict[str, Any] | None:
-    """Return losses and regret on the last rows of a log, None where that says nothing.
+FEW = f"Fewer than {LEAST} recent rows, or fewer than two a feature: too few to compare on."
+FLAT = "The recent labels are all the same, or too small or too large to compare on."
+# One model for each class against the rest, each its best, are not the best for the log loss of
+# the shares that come of them together; and their pieces would end at different rows.
+MANY = "With more than two classes there is no comparator whose best is known."
+
+
+def regret_on(spec: Spec, data: list[bytes], window: int) -> dict[str, Any] | str:
+    """Return losses and regret on the last rows of a log, or why there is nothing to compare.
 
     The comparators are linear in standardised features with an intercept: the best fixed one, and
     the best one of at most four pieces. They know the window; the model did not.
     """
     if not data:
-        return None
+        return FEW
     records = [Record.from_bytes(one) for one in data]
     width = records[-1].X.shape[1]
     records = [one for one in records if one.X.shape[1] == width]
@@ -38,10 +45,12 @@ def regret_on(spec: Spec, data: list[bytes], window: int) -> dict[str, Any] | No
     own = np.concatenate([one.losses for one in records])[-window:]
     labels = [label for one in records for label in one.y][-window:]
     if len(X) < LEAST or width + 1 > len(X) // 2:
-        return None
+        return FEW
+    if spec.task == "classification" and len(set(labels)) > 2:
+        return MANY
     y, loss, scale = _targets(spec, labels)
     if y is None:
-        return None
+        return FLAT
     stream = LinearStream(_standardised(X), y, loss)
     domain = Ball(dim=width + 1, radius=RADIUS)
     with warnings.catch_warnings(), np.errstate(all="ignore"):

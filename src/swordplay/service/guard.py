@@ -36,7 +36,6 @@ HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
 LOCAL = {"127.0.0.1", "localhost", "[::1]"}
-BODY_SECONDS = 10.0  # for a body to arrive
 
 
 def problem(error: Refused) -> tuple[int, bytes, list[tuple[bytes, bytes]]]:
@@ -45,6 +44,8 @@ def problem(error: Refused) -> tuple[int, bytes, list[tuple[bytes, bytes]]]:
     headers = [(b"content-type", b"application/json")]
     if error.retry_after is not None:
         headers.append((b"retry-after", str(error.retry_after).encode()))
+    if error.status == 408:  # what is still to come of the body is nobody's
+        headers.append((b"connection", b"close"))
     if error.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     return error.status, body, headers
@@ -86,6 +87,7 @@ class Guard:
         except Refused as error:
             await refuse(error)
         except TimeoutError:
+            log.warning("a request took too long", extra={"path": scope["path"]})
             await refuse(
                 Refused(
                     503,
@@ -101,16 +103,9 @@ class Guard:
             route = getattr(scope.get("route"), "path", "other")
             seconds = time.perf_counter() - begun
             self.metrics.answered(route, status, seconds)
-            if log.isEnabledFor(logging.DEBUG) or status >= 500:
-                fields = {
-                    "method": scope["method"],
-                    "path": scope["path"],
-                    "status": status,
-                    "ms": round(1e3 * seconds, 2),
-                }
-                log.log(
-                    logging.WARNING if status >= 500 else logging.DEBUG, "request", extra=fields
-                )
+            if log.isEnabledFor(logging.DEBUG):
+                told = {"method": scope["method"], "path": scope["path"], "status": status}
+                log.debug("request", extra={**told, "ms": round(1e3 * seconds, 2)})
 
     def _check_host(self, scope: Message) -> None:
         """Refuse foreign names for this machine: a web page elsewhere could have invented them."""
@@ -147,6 +142,7 @@ class Allow:
 
 async def read_body(request: Request, limit: int) -> bytes:
     """Return the body, unless it is too large or too slow."""
+    settings: Settings = request.app.state.catalog.settings
     too_large = Refused(413, f"The body may have {limit} bytes.")
     length = request.headers.get("content-length", "0")
     if not length.isdecimal():
@@ -155,7 +151,7 @@ async def read_body(request: Request, limit: int) -> bytes:
         raise too_large
     parts, size = [], 0
     try:
-        async with asyncio.timeout(BODY_SECONDS):
+        async with asyncio.timeout(settings.body_seconds):
             async for part in request.stream():
                 size += len(part)
                 if size > limit:

@@ -29,6 +29,7 @@ from swordplay.service.store import Store
 from swordplay.service.writer import Op, Writer
 
 GROUP = 64  # requests learned between two copies
+PRUNING = 4  # old records that go with each new one: all at once would hold up every other write
 INLINE = 20_000  # numbers that are predicted at once, without asking a thread
 
 ADD_RECORD = insert(db.log)
@@ -66,11 +67,20 @@ class _Job:
     result: dict[str, Any] | Refused | None = None
 
 
+class _Log(NamedTuple):
+    """Where a model's log stands."""
+
+    snapshot: int = 0  # the last record in the snapshot
+    records: int = 0  # after the snapshot
+    rows: int = 0  # in them
+    gone: int = 0  # the last record that was dropped
+    going: int = 0  # records up to here may be dropped
+
+
 class _Group(NamedTuple):
     state: State
     ops: list[Op]
-    since: tuple[int, int]  # records and rows since the last snapshot
-    previous: int
+    log: _Log
 
 
 class Host:
@@ -93,8 +103,7 @@ class Host:
         self._loading: asyncio.Task[State] | None = None
         self._queue: deque[_Job] = deque()
         self._worker: asyncio.Task[None] | None = None
-        self._snapshot = 0  # the record in the last snapshot
-        self._since = (0, 0)  # records and rows after it
+        self._log = _Log()
 
     # ---- the state
 
@@ -115,7 +124,7 @@ class Host:
 
     def adopt(self, state: State) -> None:
         """Begin with a state that the database has as the snapshot."""
-        self._state, self._snapshot, self._since = state, state.seq, (0, 0)
+        self._state, self._log = state, _Log(state.seq, gone=state.seq, going=state.seq)
 
     async def state(self) -> State:
         """Return the published state, loaded at the first call."""
@@ -132,11 +141,11 @@ class Host:
 
     async def _load(self) -> State:
         loop = asyncio.get_running_loop()
-        state, self._snapshot, self._since = await loop.run_in_executor(self.threads, self._replay)
+        state, self._log = await loop.run_in_executor(self.threads, self._replay)
         self._state = state
         return state
 
-    def _replay(self) -> tuple[State, int, tuple[int, int]]:
+    def _replay(self) -> tuple[State, _Log]:
         found = self.store.snapshot(self.id)
         if found is None:
             raise Refused(404, f"There is no model called {self.name!r}.")
@@ -149,7 +158,8 @@ class Host:
                 if state.seq != seq:
                     raise RuntimeError(f"record {state.seq} of {self.name!r} is missing")
                 records, rows = records + 1, rows + len(record.X)
-        return state, int(found.seq), (records, rows)
+        gone = self.store.first_record(self.id, state.seq + 1) - 1
+        return state, _Log(int(found.seq), records, rows, gone, gone)
 
     # ---- predict
 
@@ -212,8 +222,7 @@ class Host:
                 group = await loop.run_in_executor(self.threads, self._apply, base, jobs)
                 if group.ops:
                     await asyncio.wrap_future(self.writer.submit(group.ops))
-                    self._state, self._since = group.state, group.since
-                    self._snapshot = group.previous
+                    self._state, self._log = group.state, group.log
                     self._counts = (group.state.seq, group.state.monitor.rows)
             except Exception as error:
                 self._state = None  # whether it was committed only the database knows
@@ -236,7 +245,7 @@ class Host:
         batches = _Batches(self.store, self.id, jobs)
         state = base.copy()
         ops: list[Op] = []
-        records, rows = self._since
+        records, rows = self._log.records, self._log.rows
         for job in jobs:
             lesson = job.lesson
             if lesson.key in known:
@@ -265,15 +274,16 @@ class Host:
                 known[lesson.key] = (lesson.digest, answer)
                 ops.append((ADD_KEY, self._key(lesson, answer)))
         ops += batches.ops()
-        previous = self._snapshot
+        log = self._log._replace(records=records, rows=rows)
         if records >= self.settings.snapshot_records or rows >= self.settings.snapshot_rows:
             # The log is kept back to the snapshot before: comparators look at recent rows.
-            ops += [
-                (SNAPSHOT, snapshot_of(self.id, state)),
-                (PRUNE, {"of_model": self.id, "upto": previous}),
-            ]
-            previous, records, rows = state.seq, 0, 0
-        return _Group(state, ops, (records, rows), previous)
+            ops.append((SNAPSHOT, snapshot_of(self.id, state)))
+            log = _Log(state.seq, gone=log.gone, going=log.snapshot)
+        upto = min(log.going, log.gone + PRUNING * (state.seq - base.seq))
+        if upto > log.gone:
+            ops.append((PRUNE, {"of_model": self.id, "upto": upto}))
+            log = log._replace(gone=upto)
+        return _Group(state, ops, log)
 
     def _key(self, lesson: Lesson, answer: str) -> dict[str, Any]:
         return {
@@ -300,7 +310,7 @@ class Host:
 
     def final_snapshot(self) -> list[Op]:
         """Return what writes a snapshot now, so that the next start has nothing to replay."""
-        if self._state is None or self._since[0] == 0:
+        if self._state is None or self._log.records == 0:
             return []
         return [(SNAPSHOT, snapshot_of(self.id, self._state))]
 

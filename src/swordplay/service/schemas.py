@@ -136,6 +136,7 @@ class ModelInfo(BaseModel):
     effective_memory: float | None
     drift: float | None
     regret: dict[str, Any] | None
+    regret_reason: str | None = Field(description="Why there is no regret.")
     queue: int
 
 

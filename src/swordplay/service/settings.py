@@ -37,6 +37,7 @@ class Settings:
         max_models: models in the server.
         max_listeners: pages that watch at a time.
         queue: requests to learn that may wait for one model; beyond, 429.
+        body_seconds: for the body of a request to arrive; beyond, 408.
         request_seconds: until a request is given up with 503.
         pending_days: how long a prediction waits for its label.
         pending_rows: how many rows of a model may wait; beyond, the oldest go.
@@ -59,6 +60,7 @@ class Settings:
     max_models: int = 10_000
     max_listeners: int = 64
     queue: int = 256
+    body_seconds: float = 10.0
     request_seconds: float = 30.0
     pending_days: float = 30.0
     pending_rows: int = 1_000_000

@@ -205,6 +205,13 @@ class Store:
             rows = connection.execute(query.order_by(log.c.seq).limit(most)).all()
         return [(int(row.seq), bytes(row.data)) for row in rows]
 
+    def first_record(self, model: int, default: int) -> int:
+        """Return the oldest record of a model's log, ``default`` where there is none."""
+        query = select(func.min(log.c.seq)).where(log.c.model == model)
+        with self.engine.connect() as connection:
+            found = connection.execute(query).scalar()
+        return default if found is None else int(found)
+
     def latest_records(self, model: int, rows: int) -> list[bytes]:
         """Return the newest records that hold ``rows`` rows together, oldest first."""
         query = select(log.c.rows, log.c.data).where(log.c.model == model)

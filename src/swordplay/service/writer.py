@@ -68,7 +68,10 @@ class Writer:
                     going = False
                     break
                 group.append(more)
-            self._write(group)
+            # From here on nobody can take a write back; one that was given up before is not begun.
+            group = [write for write in group if write.done.set_running_or_notify_cancel()]
+            if group:
+                self._write(group)
 
     def _write(self, group: list[_Write]) -> None:
         begun = time.perf_counter()

@@ -2,7 +2,7 @@
 // The page asks /models now and then, and listens to the events of the model that is chosen.
 
 const $ = (id) => document.getElementById(id);
-const state = { chosen: null, stop: null, seen: null, trail: [], regret: null };
+const state = { chosen: null, stop: null, seen: null, trail: [], regret: null, why: null, ready: false };
 const night = matchMedia("(prefers-color-scheme: dark)");
 const COLORS = ["#0080c8", "#d55e00", "#8a8f98"];
 
@@ -47,7 +47,10 @@ function say(text) {
 async function refresh() {
   try {
     const { models } = await (await ask("/models")).json();
-    say(models.length === 1 ? "live, 1 model" : `live, ${models.length} models`);
+    const told = state.ready ? {} : await (await fetch("/ready")).json();
+    state.ready ||= told.status === "ready";
+    if (!state.ready) say(told.detail);
+    else say(models.length === 1 ? "live, 1 model" : `live, ${models.length} models`);
     list(models);
     const wanted = decodeURIComponent(location.hash.slice(1));
     if (wanted && wanted !== state.chosen && models.some((m) => m.name === wanted)) choose(wanted);
@@ -95,7 +98,8 @@ addEventListener("hashchange", () => {
 function choose(name, again = false) {
   if (!name || (name === state.chosen && !again)) return;
   state.stop?.abort();
-  Object.assign(state, { chosen: name, stop: new AbortController(), seen: null, trail: [], regret: null });
+  Object.assign(state, { chosen: name, stop: new AbortController(), seen: null, trail: [], regret: null, why: null });
+  $("charts").hidden = $("fresh").hidden = true;
   $("choose").hidden = true;
   $("model").hidden = false;
   $("title").textContent = name;
@@ -133,7 +137,7 @@ async function measure() {
   if (!name || document.hidden) return;
   try {
     const told = await (await ask(`/models/${encodeURIComponent(name)}`)).json();
-    if (name === state.chosen) state.regret = told.regret;
+    if (name === state.chosen) Object.assign(state, { regret: told.regret, why: told.regret_reason });
     if (state.seen) tiles(state.seen);
   } catch { /* the next round tells */ }
 }
@@ -153,13 +157,14 @@ function show(seen) {
 
 function tiles(seen) {
   const recent = seen.metrics.recent ?? {};
-  const all = [["rows learned", seen.metrics.rows], [`${seen.metrics.loss}, of late`, recent.model]];
-  for (const name of seen.baselines) all.push([`${name}, of late`, recent[name]]);
+  const all = [["rows learned", seen.metrics.rows], [`${seen.metrics.loss}, recent`, recent.model]];
+  for (const name of seen.baselines) all.push([`… of the ${name}`, recent[name]]);
   all.push(["effective memory (rows)", seen.effective_memory], ["drift (octaves)", seen.drift]);
   if (state.regret) {
     all.push(["regret, best fixed", state.regret.regret_fixed]);
     all.push([`regret, best ${state.regret.segments} pieces`, state.regret.regret_piecewise]);
   }
+  $("no-regret").textContent = state.why ? `Regret is not measured. ${state.why}` : "";
   all.push(["waiting requests", seen.queue]);
   const best = Object.entries(seen.weights)[0];
   if (best) all.push(["heaviest expert", best[0]]);
@@ -186,7 +191,7 @@ function layout(x, y, more = {}) {
     plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink, size: 13 }, hovermode: "x unified",
     hoverlabel: { bgcolor: style.getPropertyValue("--tint").trim(), font: { color: ink } },
     legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 }, uirevision: state.chosen,
-    xaxis: { ...axis, title: { text: x } }, yaxis: { ...axis, title: { text: y }, ...more },
+    xaxis: { ...axis, title: { text: x } }, yaxis: { ...axis, title: { text: y, standoff: 12 }, ...more },
   };
 }
 
@@ -195,12 +200,19 @@ const CONFIG = { responsive: true, displayModeBar: false };
 function draw(seen) {
   if (!window.Plotly || document.hidden) return;
   const c = seen.curves;
+  $("charts").hidden = !c.rows.length;
+  $("fresh").hidden = !!c.rows.length;
+  $("fresh").textContent = seen.metrics.rows ? "Charts follow after a few more rows."
+    : `Nothing learned yet: send rows and labels to POST /models/${seen.name}/learn.`;
+  if (!c.rows.length) return;
   const lines = [["model", c.loss], [seen.baselines[0], c.baseline_1], [seen.baselines[1], c.baseline_2]];
-  const positive = lines.every(([, y]) => y.every((v) => v > 0));
+  const all = lines.flatMap(([, y]) => y);
+  const positive = all.every((v) => v > 0);
+  const decades = Math.log10(Math.max(...all) / Math.min(...all));
   $("loss-note").textContent = `Mean ${seen.metrics.loss} of the last rows; each was predicted before it was learned.`;
   Plotly.react("loss", lines.map(([name, y], k) => ({
     name, x: c.rows, y, mode: "lines", line: { color: COLORS[k], width: k ? 1.5 : 2.5, dash: k ? "dot" : "solid" },
-  })), layout("rows", seen.metrics.loss, positive ? { type: "log" } : { rangemode: "tozero" }), CONFIG);
+  })), layout("rows", seen.metrics.loss, positive ? { type: "log", tickformat: "~g", dtick: decades > 3 ? 1 : "D2" } : { rangemode: "tozero" }), CONFIG);
   const names = c.heat.map((_, k) => (k === c.heat.length - 1 ? "more" : (2 ** k).toLocaleString("en")));
   Plotly.react("heat", [{
     type: "heatmap", x: c.rows, y: names, z: c.heat, zmin: 0,
@@ -211,10 +223,12 @@ function draw(seen) {
     x: c.rows, y: c.drift, mode: "lines", fill: "tozeroy", line: { color: COLORS[1], width: 1.5 }, name: "drift",
   }], layout("rows", "octaves", { rangemode: "tozero" }), CONFIG);
   const at = state.trail.map((t) => t[0]);
+  const watched = layout("seconds watched", "ms", { rangemode: "tozero" });
+  watched.xaxis.range = [-0.5, Math.max(30, at.at(-1))];
   Plotly.react("latency", [["predict p99", 1, 0, "solid"], ["learn p99", 2, 1, "solid"], ["predict p50", 3, 0, "dot"], ["learn p50", 4, 1, "dot"]]
     .map(([name, k, color, dash]) => ({
       name, x: at, y: state.trail.map((t) => t[k] ?? null), mode: "lines+markers", marker: { size: at.length < 3 ? 8 : 3 }, line: { color: COLORS[color], dash },
-    })), layout("seconds watched", "ms", { rangemode: "tozero" }), CONFIG);
+    })), watched, CONFIG);
 }
 
 night.addEventListener("change", () => state.seen && draw(state.seen));
