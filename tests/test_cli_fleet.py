@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("typer")
+import pyarrow
 import pyarrow.csv
 import pyarrow.parquet
 from test_cli import runner
@@ -80,6 +81,16 @@ def test_labels_become_probabilities(file, tmp_path):
         assert share < 1
 
 
+def test_a_file_without_rows_or_with_a_key_that_is_no_number_is_refused(tmp_path):
+    table = pyarrow.table({"k": [1.0, np.nan], "a": [1.0, 2.0], "y": [1.0, 2.0]})
+    for rows, message in ((table[:0], "no rows"), (table, "empty in 1 rows")):
+        path = tmp_path / "rows.parquet"
+        pyarrow.parquet.write_table(rows, path)
+        done = invoke("fleet", "run", path, "--key", "k", "--target", "y", "--out", tmp_path / "o")
+        assert done.exit_code == 2
+        assert message in done.stderr
+
+
 def test_an_empty_key_or_time_is_refused(file, tmp_path):
     lines = file.read_text().splitlines()
     file.write_text("\n".join([*lines, ",5,1,1,hello,2"]))
@@ -99,6 +110,8 @@ def test_an_empty_key_or_time_is_refused(file, tmp_path):
         (["--key", "who", "--target", "revenue"], "no column 'who'"),
         (["--key", "shop", "--target", "note"], "holds 1 classes"),
         (["--key", "shop", "--target", "revenue", "--feature", "note"], "not numbers"),
+        (["--key", "shop", "--target", "revenue", "--feature", "revenue"], "no feature"),
+        (["--key", "shop", "--target", "revenue", "--time", "note"], "no order of time"),
     ],
 )
 def test_wrong_use_is_refused_in_a_line(file, tmp_path, options, message):

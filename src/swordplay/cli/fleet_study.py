@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from swordplay._types import Array
 from swordplay.engines import Advance
@@ -45,7 +47,12 @@ def read(path: Path, key: str, target: str, time: str | None, features: Sequence
             raise ValueError(
                 f"{path} has no column {name!r}; it has {', '.join(table.column_names)}."
             )
+    if not table.num_rows:
+        raise ValueError(f"{path} has no rows.")
     others = [name for name in table.column_names if name not in (key, target, time)]
+    for name in features:
+        if name not in others:
+            raise ValueError(f"Column {name!r} is the key, the target or the time, no feature.")
     wanted = list(features) or others
     used = [name for name in wanted if userdata._is_number(table[name].type)]
     if features and len(used) < len(features):
@@ -54,8 +61,13 @@ def read(path: Path, key: str, target: str, time: str | None, features: Sequence
     if not used:
         raise ValueError(f"{path} has no column of numbers beside key, time and target.")
     for what, column in (("key", key), ("time", time)):
-        if column and table[column].null_count:
-            raise ValueError(f"The {what} {column!r} is empty in {table[column].null_count} rows.")
+        if column and (empty := _empty(table[column])):
+            raise ValueError(f"The {what} {column!r} is empty in {empty} rows.")
+    if time and not (userdata._is_number(table[time].type) or _is_moment(table[time].type)):
+        raise ValueError(
+            f"The time {time!r} holds {table[time].type}, which is no order of time: write "
+            "numbers, or dates like 2026-01-31."
+        )
     labels = None
     if userdata._is_number(table[target].type):
         y = _floats(table[target])
@@ -79,6 +91,15 @@ def read(path: Path, key: str, target: str, time: str | None, features: Sequence
         left_out=tuple(name for name in others if name not in used),
         labels=labels,
     )
+
+
+def _empty(column: Any) -> int:
+    """Return how many values are null or NaN."""
+    return int(pc.sum(pc.is_null(column, nan_is_null=True)).as_py() or 0)
+
+
+def _is_moment(kind: Any) -> bool:
+    return bool(pa.types.is_temporal(kind))
 
 
 def _floats(column: Any) -> Array:
