@@ -21,6 +21,7 @@ from benchmarks.fleets import DIM, KEYS, interleaved, sword
 from benchmarks.measure import Row, Settings
 from swordplay.fleet import Fleet
 from swordplay.fleet import spark as ours
+from swordplay.fleet.models import Part
 from swordplay.kernels.fleet import STATS
 
 CORES, BATCH = 2, 100_000
@@ -136,7 +137,7 @@ class PerKey(StatefulProcessor):  # type: ignore[misc]
         X = np.ascontiguousarray(frame[FEATURES].to_numpy())
         n, y = len(frame), frame["y"].to_numpy()
         told = np.empty(n)
-        self.model.learn(row, stats, np.arange(n), np.zeros(n, np.int64), 0, X, y, told)
+        self.model.learn(row, stats, Part(np.arange(n), np.zeros(n, np.int64), 0, X, told), y)
         self.state.update((row.tobytes() + stats.tobytes(),))
         yield frame[["key", "t", "y"]].assign(prediction=told)
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -118,18 +119,31 @@ def test_more_workers_may_die_than_attempts_are_made_in_a_row(tmp_path):
     assert results(jobs) == [str(number) for number in range(len(jobs))]
 
 
-def always_killed(folder, number, advance):
-    if number == 2:
+def always_killed(killers, folder, number, advance):
+    if number in killers:
         os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.2)  # whoever is beside one of them dies with it
     return number
 
 
-def test_a_job_that_kills_every_worker_ends_it_with_the_others_kept(tmp_path):
-    jobs = jobs_of(tmp_path, always_killed)
-    with pytest.raises(Exception, match=r"(?i)worker.*(terminated|died)|segmentation"):
+@pytest.mark.parametrize("killers", [{2}, {2, 3}])
+def test_a_job_that_kills_every_worker_fails_and_the_others_do_not(tmp_path, killers):
+    jobs = jobs_of(tmp_path, partial(always_killed, killers))
+    failed = dict(engines.do(jobs, tmp_path, PROCESSES))
+    assert {jobs.index(job) for job in failed} == killers
+    assert [job.done for job in jobs] == [number not in killers for number in range(6)]
+    assert all("worker" in str(error).lower() for error in failed.values())
+    assert left_over(tmp_path) == []
+
+
+def test_an_engine_that_does_nothing_is_given_up(tmp_path, monkeypatch):
+    def broken(calls):
+        raise OSError("no worker can be started")
+
+    monkeypatch.setattr(engines, "session", lambda engine: nullcontext(broken))
+    jobs = jobs_of(tmp_path, square, count=40)
+    with pytest.raises(OSError, match="no worker can be started"):
         engines.do(jobs, tmp_path, PROCESSES)
-    assert [job.done for job in jobs] == [True, True, False, True, True, True]
-    assert set(left_over(tmp_path)) == set()
 
 
 class Odd(Exception):

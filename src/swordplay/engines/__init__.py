@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -21,7 +22,8 @@ from swordplay.engines.jobs import Advance, Job, keep
 
 __all__ = ["ENGINES", "THREADS", "Advance", "Engine", "Job", "Missing", "do"]
 
-ATTEMPTS = 3  # in a row in which nothing was finished, after which nothing is begun again
+ATTEMPTS = 3  # at a job alone whose worker dies each time, after which it has failed
+IDLE = 12  # attempts in a row in which nothing gets done, after which nothing is begun again
 LOOK = 0.2  # seconds between two looks at what other processes have finished
 
 Heard = Callable[[Job], None]
@@ -95,9 +97,11 @@ def _on_threads(
 def _elsewhere(
     jobs: Sequence[Job], folder: Path, lasting: bool, spread: Spread
 ) -> dict[Job, Exception]:
-    """Do jobs in other processes; begin again where a worker died, as long as something gets done.
+    """Do jobs in other processes; go on with the others where a job takes its worker along.
 
-    loky and Ray drop everything that is under way when a worker dies.
+    loky and Ray drop everything that is under way when a worker dies, and do not say what it was
+    doing. So where nothing gets done because of it, the halves are tried apart, down to single
+    jobs: one whose worker dies again and again is one that failed.
     """
     import cloudpickle
 
@@ -108,24 +112,41 @@ def _elsewhere(
     folder.mkdir(parents=True, exist_ok=True)
     mark = folder / f".{uuid4().hex}"  # who sees this sees our disk
     mark.touch()
-    idle = 0
+
+    def attempt(some: Sequence[Job]) -> Exception | None:
+        try:
+            for number, kept, result, wrong in spread(
+                (at, shipped[job], mark, lasting) for at, job in enumerate(some)
+            ):
+                if wrong is not None:
+                    failed[some[number]] = wrong
+                elif not kept:
+                    _keep_or_note(some[number], result, lasting, failed)
+        except Exception as error:
+            return error
+        return None
+
+    groups, alone, idle = deque([list(jobs)]), Counter[Job](), 0
     try:
-        while missing := [job for job in jobs if job not in failed and not job.done]:
-            died: Exception | None = None
-            try:
-                for number, kept, result, wrong in spread(
-                    (at, shipped[job], mark, lasting) for at, job in enumerate(missing)
-                ):
-                    if wrong is not None:
-                        failed[missing[number]] = wrong
-                    elif not kept:
-                        _keep_or_note(missing[number], result, lasting, failed)
-            except Exception as error:
-                died = error
-            left = sum(job not in failed and not job.done for job in missing)
-            idle = 0 if left < len(missing) else idle + 1
-            if idle == ATTEMPTS:
-                raise died or RuntimeError(f"{left} results never appeared in {folder}.")
+        while groups:
+            group = groups.popleft()
+            died = attempt(group)
+            left = [job for job in group if job not in failed and not job.done]
+            if not left:
+                idle = 0
+            elif len(left) < len(group):
+                idle = 0
+                groups.append(left)
+            elif idle == IDLE:  # whatever is tried: it is the engine, not a job
+                raise died or RuntimeError(f"{len(left)} results never appeared in {folder}.")
+            else:
+                idle += 1
+                alone[left[0]] += len(left) == 1
+                if alone[left[0]] == ATTEMPTS:
+                    failed[left[0]] = died or RuntimeError(f"{left[0].place} never appeared.")
+                else:
+                    half = (len(left) + 1) // 2
+                    groups.extend(filter(None, (left[:half], left[half:])))
     finally:
         mark.unlink(missing_ok=True)
     return failed
