@@ -326,10 +326,10 @@ def test_files_that_do_not_fit_are_refused(tmp_path, monkeypatch):
     (tmp_path / "flipped.parquet").write_bytes(content)
     with pytest.raises(StateError, match="damaged"):
         Fleet.load(tmp_path / "flipped.parquet")
-    monkeypatch.setattr(files, "FORMAT", 2)
+    monkeypatch.setattr(files, "FORMAT", 3)
     fleet.save(tmp_path / "newer.parquet")
     monkeypatch.undo()
-    with pytest.raises(StateError, match="has format 2"):
+    with pytest.raises(StateError, match="has format 3"):
         Fleet.load(tmp_path / "newer.parquet")
 
 
@@ -399,3 +399,15 @@ def test_a_summary_tells_who_drifts():
     assert figures["drift"][1] > figures["drift"][0] == 0.0
     assert figures["loss"][1] > figures["loss"][0]
     assert (figures["memory"] >= 1).all()
+
+
+@pytest.mark.parametrize("model", [paper, lambda: PoolModel(3)], ids=["paper", "pool"])
+def test_a_summary_remembers_a_drift_that_is_over(model):
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, (3000, 3))
+    y = X @ [0.5, -0.3, 0.2] + 0.05 * rng.normal(size=3000)
+    moved = np.where(np.arange(3000) < 1500, y, -y)
+    figures = Fleet(model()).learn(["calm"] * 3000, X, y).learn(["wild"] * 3000, X, moved).summary()
+    assert figures["drift"][1] < 0.5 < 1.0 < figures["peak"][1]
+    assert figures["peak"][0] < 0.6 * figures["peak"][1]
+    assert 1500 < figures["peak_row"][1] < 1700

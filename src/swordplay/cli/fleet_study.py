@@ -20,6 +20,7 @@ from swordplay.experiments.session import Study
 from swordplay.fleet import Fleet, PoolModel
 
 SHOWN = 20  # keys in a chart or table
+DRIFTED = 1.0  # octaves
 FOLLOWED = 3  # of the worst, and of those that drift most, shown over time
 WINDOWS = 50  # points of a curve
 CHUNK = 1 << 16  # rows between two looks at the clock
@@ -188,7 +189,7 @@ def _largest(table: Any, column: str, most: int = SHOWN) -> Array:
 
 def _followed(table: Any) -> list[int]:
     """Return the worst keys and those that drift most."""
-    chosen = (_largest(table, column, FOLLOWED).tolist() for column in ("unexplained", "drift"))
+    chosen = (_largest(table, column, FOLLOWED).tolist() for column in ("unexplained", "peak"))
     return list(dict.fromkeys(k for some in chosen for k in some))
 
 
@@ -203,8 +204,9 @@ def charts(tables: Tables) -> Sequence[Chart]:
             "is known only at the end.",
         ),
         (
-            "drift", "Drift by key", "drift, octaves",
-            "By how many octaves the memory that suits a key now is shorter than it usually is.",
+            "peak", "Drift by key", "largest drift, octaves",
+            "By how many octaves the memory that suited a key was shorter than usual when it "
+            "drifted most: 1 is half the memory.",
         ),
     ):  # fmt: skip
         chosen = _largest(keys, column)
@@ -251,9 +253,15 @@ def findings(tables: Tables) -> Sequence[Finding]:
                 f"{int((shares > 1).sum()) or 'none'} do worse than that mean."
             )
         )
-    drift, most = np.asarray(keys["drift"], dtype=float), int(_largest(keys, "drift", 1)[0])
-    if drift[most] > 1:
-        told.append(Finding(f"{keys['key'][most]} drifts most: {drift[most]:.1f} octaves."))
+    peak, most = np.asarray(keys["peak"], dtype=float), int(_largest(keys, "peak", 1)[0])
+    if peak[most] > DRIFTED:
+        told.append(
+            Finding(
+                f"{int((peak > DRIFTED).sum()):,} keys drifted: the memory that suited them fell "
+                f"below half of the usual. {keys['key'][most]} drifted most, by {peak[most]:.1f} "
+                f"octaves at its row {keys['peak_row'][most]:,}."
+            )
+        )
     skipped = np.asarray(keys["skipped"])
     if skipped.sum():
         count = int((skipped > 0).sum())
@@ -269,13 +277,15 @@ def overview(tables: Any) -> tuple[list[str], list[list[str]]]:
     """Return one row for each of the worst keys."""
     keys = tables["fleet"]["keys"]
     head = [
-        "worst keys", "rows", "unexplained", "loss", "recent", "memory", "drift", "skipped",
+        "worst keys", "rows", "unexplained", "loss", "recent", "memory", "drift", "drifted most at row",
+        "skipped",
     ]  # fmt: skip
     return head, [
         [
             str(keys["key"][k]), f"{keys['rows'][k]:,}", _percent(keys["unexplained"][k]),
             f"{keys['loss'][k]:.4g}", f"{keys['recent'][k]:.4g}", f"{keys['memory'][k]:.3g}",
-            f"{keys['drift'][k]:.2f}", f"{keys['skipped'][k]:,}",
+            f"{keys['peak'][k]:.2f}", f"{keys['peak_row'][k]:,}" if keys["peak_row"][k] else "-",
+            f"{keys['skipped'][k]:,}",
         ]
         for k in _largest(keys, "unexplained")
     ]  # fmt: skip

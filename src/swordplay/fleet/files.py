@@ -21,7 +21,7 @@ from swordplay.state import StateError, release, replacing
 if TYPE_CHECKING:
     from swordplay.fleet.fleet import Fleet
 
-FORMAT = 1
+FORMAT = 2
 _META, _CHECKSUM = b"swordplay.fleet", b"swordplay.fleet.crc32"
 
 

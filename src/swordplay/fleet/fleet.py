@@ -291,7 +291,8 @@ class Fleet:
         ``rows`` learned, ``skipped`` (could not be learned), ``late``, mean ``loss``, ``recent``
         loss (of about the last hundred rows), effective ``memory`` in rows, ``drift`` in octaves:
         by how much the memory is shorter than usual, or, for learners of the paper, by how much
-        the recent loss is above the mean.
+        the recent loss is above the mean; the ``peak`` of the drift after the first hundred rows,
+        and the ``peak_row`` of the key at which it was seen.
         """
         listed = self.keys if keys is None else list(keys)
         numbers = np.arange(len(self)) if keys is None else self._known(listed)
@@ -312,8 +313,9 @@ class Fleet:
             "recent": np.where(learned > 0, stats[:, kernels.RECENT], np.nan),
             **{
                 name: np.concatenate([part[name] for part in parts]) if parts else np.empty(0)
-                for name in ("memory", "drift")
+                for name in ("memory", "drift", "peak")
             },
+            "peak_row": stats[:, kernels.PEAK_ROW].astype(np.int64),
         }
 
     # ------------------------------------------------------------------ merge and split

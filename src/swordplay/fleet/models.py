@@ -70,7 +70,7 @@ class Model(Protocol):
         """Return how many rows each one learned."""
 
     def look(self, rows: Array, stats: Array) -> dict[str, Array]:
-        """Return every learner's effective memory in rows, and its drift in octaves."""
+        """Return every learner's effective memory in rows, its drift in octaves, and its largest."""
 
 
 class PaperModel(Model):
@@ -158,8 +158,9 @@ class PaperModel(Model):
         memory = 2 ** np.sum(shares * np.minimum(spans, longest), axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             usual = stats[:, kernels.LOSS] / stats[:, kernels.LEARNED]
-            octaves = np.log2(stats[:, kernels.RECENT] / usual)
-        return {"memory": memory, "drift": np.maximum(0.0, np.nan_to_num(octaves, nan=0.0))}
+            octaves = np.log2([stats[:, kernels.RECENT] / usual, stats[:, kernels.PEAK]])
+        now, peak = np.maximum(0.0, np.nan_to_num(octaves, nan=0.0, neginf=0.0))
+        return {"memory": memory, "drift": now, "peak": peak}
 
     def _heads(self, rows: Array) -> Array:
         floats = state.HEAD * 8 // rows.itemsize
@@ -280,6 +281,7 @@ class PoolModel(Model):
         return {
             "memory": 2.0 ** heads[:, at.H_MEMORY],
             "drift": np.maximum(0.0, heads[:, at.H_DRIFT]),
+            "peak": stats[:, kernels.PEAK],
         }
 
 

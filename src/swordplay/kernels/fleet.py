@@ -18,13 +18,14 @@ from swordplay.kernels.ensemble import LOOK, REFUSED
 from swordplay.kernels.losses import value_and_slope
 from swordplay.kernels.pool import learn_row, predict_row
 from swordplay.kernels.pool_compile import exact, exact_entry
-from swordplay.kernels.pool_layout import WORK
+from swordplay.kernels.pool_layout import C_FRAMES, H_DRIFT, WORK
 from swordplay.state import AT_DECISION
 
 # What is counted of every key, beside its state.
-LEARNED, SKIPPED, LOSS, RECENT = range(4)
-STATS = 4
+LEARNED, SKIPPED, LOSS, RECENT, PEAK, PEAK_ROW = range(6)
+STATS = 6
 RECENT_SHARE = 0.01  # of the newest loss in the recent mean, once a hundred were seen
+SEASONED = 100.0  # rows before which nothing is usual, so that nothing can drift from it
 
 EMPTY = -1  # an id that nobody has
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: neighbours land far apart
@@ -110,6 +111,13 @@ def count(stats, value):
     stats[RECENT] += (value - stats[RECENT]) * max(1.0 / stats[LEARNED], RECENT_SHARE)
 
 
+@exact
+def mark(stats, drift):
+    """Keep the largest drift of a key, and after how many of its rows it was seen."""
+    if stats[LEARNED] > SEASONED and drift > stats[PEAK]:
+        stats[PEAK], stats[PEAK_ROW] = drift, stats[LEARNED]
+
+
 @exact_entry
 def learn_rows(block, stats, recipe, address, loss, number, order, slots, first, X, y, out):
     """Predict, then learn, the rows ``order``; return how many ended in the verdict LOOK.
@@ -139,6 +147,8 @@ def learn_rows(block, stats, recipe, address, loss, number, order, slots, first,
             continue
         looks += verdict == LOOK
         count(stats[slot], value)
+        if stats[slot, LOSS] > 0.0:  # recent loss over usual
+            mark(stats[slot], stats[slot, RECENT] * stats[slot, LEARNED] / stats[slot, LOSS])
     return looks
 
 
@@ -189,6 +199,7 @@ def learn_pool_rows(block, stats, cfg, labels, loss, number, order, slots, first
         out[t] = two[0]
         if taken:
             count(stats[slot], pool_loss(loss, number, labels, y[t], two[0]))
+            mark(stats[slot], block[slot, int(cfg[C_FRAMES]) + H_DRIFT])
         else:
             stats[slot, SKIPPED] += 1.0
     return 0
