@@ -126,10 +126,14 @@ def always_killed(killers, folder, number, advance):
     return number
 
 
-@pytest.mark.parametrize("killers", [{2}, {2, 3}])
-def test_a_job_that_kills_every_worker_fails_and_the_others_do_not(tmp_path, killers):
+@pytest.mark.parametrize(
+    ("engine", "killers"), [("processes", {2}), ("processes", {2, 3}), ("dask", {2})]
+)
+def test_a_job_that_kills_every_worker_fails_and_the_others_do_not(tmp_path, engine, killers):
+    if engine == "dask":
+        pytest.importorskip("distributed", reason="needs the extra dask")
     jobs = jobs_of(tmp_path, partial(always_killed, killers))
-    failed = dict(engines.do(jobs, tmp_path, PROCESSES))
+    failed = dict(engines.do(jobs, tmp_path, Engine(engine, workers=2)))
     assert {jobs.index(job) for job in failed} == killers
     assert [job.done for job in jobs] == [number not in killers for number in range(6)]
     assert all("worker" in str(error).lower() for error in failed.values())

@@ -1,13 +1,15 @@
-"""Where jobs are done: loky's processes, Ray and Dask, all by way of joblib."""
+"""Where jobs are done: loky's processes and Ray by way of joblib, and Dask."""
 
 from __future__ import annotations
 
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
+from itertools import islice
 from typing import Any
 
 from swordplay.engines.jobs import Outcome, do_elsewhere
@@ -16,7 +18,7 @@ MODULES = {
     "threads": (),
     "processes": ("cloudpickle", "joblib"),
     "ray": ("cloudpickle", "joblib", "ray.util.joblib"),
-    "dask": ("cloudpickle", "joblib", "distributed"),
+    "dask": ("cloudpickle", "distributed"),
 }
 ENGINES = tuple(MODULES)
 
@@ -66,12 +68,15 @@ THREADS = Engine()
 @contextmanager
 def session(engine: Engine) -> Iterator[Spread]:
     """Have an engine ready, and stop it afterwards if it was started for this."""
+    if engine.name == "dask":
+        with _dask(engine):
+            yield partial(_through_dask, engine.workers)
+        return
     from joblib import Parallel, delayed, parallel_config
 
-    begin: dict[str, Callable[[Engine], AbstractContextManager[object]]]
-    begin = {"processes": nullcontext, "ray": _ray, "dask": _dask}
     # Ray's backend hands out nothing before all is done: its workers had better share the disk.
-    form = "list" if engine.name == "ray" else "generator_unordered"
+    ray = engine.name == "ray"
+    form = "list" if ray else "generator_unordered"
 
     def spread(calls: Iterable[tuple[Any, ...]]) -> Iterable[Outcome]:
         outcomes: Iterable[Outcome] = Parallel(batch_size=1, return_as=form)(
@@ -79,9 +84,29 @@ def session(engine: Engine) -> Iterator[Spread]:
         )
         return outcomes
 
-    backend = "loky" if engine.name == "processes" else engine.name
-    with begin[engine.name](engine), parallel_config(backend, n_jobs=engine.workers or -1):
+    with (
+        _ray(engine) if ray else nullcontext(),
+        parallel_config("ray" if ray else "loky", n_jobs=engine.workers or -1),
+    ):
         yield spread
+
+
+def _through_dask(workers: int | None, calls: Iterable[tuple[Any, ...]]) -> Iterator[Outcome]:
+    """Call by Dask's own client: joblib's backend waits for ever for a job that was given up."""
+    from distributed import as_completed, default_client
+
+    client, waiting = default_client(), iter(calls)
+
+    def begin(most: int) -> list[Any]:
+        return [client.submit(do_elsewhere, *call, pure=False) for call in islice(waiting, most)]
+
+    running = as_completed(begin(workers or 2 * sum(client.nthreads().values())))
+    try:
+        for future in running:
+            yield future.result()
+            running.update(begin(1))
+    finally:
+        client.cancel(list(running.futures))
 
 
 @contextmanager
