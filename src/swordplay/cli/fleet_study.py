@@ -277,7 +277,7 @@ def overview(tables: Any) -> tuple[list[str], list[list[str]]]:
     """Return one row for each of the worst keys."""
     keys = tables["fleet"]["keys"]
     head = [
-        "worst keys", "rows", "unexplained", "loss", "recent", "memory", "drift", "drifted most at row",
+        "worst keys", "rows", "unexplained", "loss", "recent", "memory", "largest drift", "at row",
         "skipped",
     ]  # fmt: skip
     return head, [

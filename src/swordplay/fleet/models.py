@@ -70,7 +70,7 @@ class Model(Protocol):
         """Return how many rows each one learned."""
 
     def look(self, rows: Array, stats: Array) -> dict[str, Array]:
-        """Return every learner's effective memory in rows, its drift in octaves, and its largest."""
+        """Return every learner's memory in rows, its drift in octaves, and the peak of that."""
 
 
 class PaperModel(Model):
