@@ -1,6 +1,6 @@
 """Kill a Spark query at random moments and see whether anybody can tell.
 
-FILES=60 python tests/spark_kills.py 10 10  kills the driver ten times and Python workers ten times.
+FILES=80 python tests/spark_kills.py 10 10  kills the driver ten times and Python workers ten times.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import spark_query as query
@@ -73,38 +74,54 @@ def workers(pid):
     return [child for daemon in daemons[:1] for child, _ in family(daemon)]
 
 
-def commits(root):
-    folder = root / "checkpoint" / "commits"
+class Kill(NamedTuple):
+    whose: str
+    begun: int  # batches by then
+    committed: int
+    snapshots: int  # of the state, in the checkpoint
+
+
+def batches(root, of):
+    folder = root / "checkpoint" / of
     return sum(path.name.isdigit() for path in folder.iterdir()) if folder.is_dir() else 0
 
 
+def now(root, whose):
+    snapshots = sum(1 for _ in (root / "checkpoint" / "state").rglob("*.zip"))
+    return Kill(whose, batches(root, "offsets"), batches(root, "commits"), snapshots)
+
+
 def survive(root, driver_kills, worker_kills, seed=0, patience=300):
-    """Run the query to its end through kills; return how many there were of each kind."""
+    """Run the query to its end through kills; return what each of them hit."""
     prepare(root)
     rng = random.Random(seed)
     plan = ["driver"] * driver_kills + ["worker"] * worker_kills
     rng.shuffle(plan)
-    done = {"driver": 0, "worker": 0}
+    done = []
     with open(root / "log", "ab") as log:
         process = start(root, log)
         deadline = time.monotonic() + patience * (1 + driver_kills)
+        wanted = rng.randint(2, 3)  # commits before the next kill: there is something to go on from
         while process.poll() is None or process.returncode:
             assert time.monotonic() < deadline, "the query does not end"
             if process.poll() is not None:
                 assert not process.returncode, (root / "log").read_text(errors="replace")[-4000:]
-            if plan and (alive := workers(process.pid)):
-                # Somewhere in a batch, before or after anything was learned or committed.
-                time.sleep(rng.uniform(0, 2.5))
+            if plan and batches(root, "commits") >= wanted:
+                time.sleep(rng.uniform(0, 1.5))  # somewhere in a batch, or between two
+                found, alive = now(root, plan[0]), workers(process.pid)
                 if plan[0] == "driver":
                     kill_driver(process)
-                    done[plan.pop(0)] += 1
                     if (root / "done").exists():
                         break
                     process = start(root, log)
-                elif alive := workers(process.pid):
+                elif alive and found.begun > found.committed:
                     kill(rng.choice(alive))
-                    done[plan.pop(0)] += 1
-            time.sleep(0.05)
+                else:
+                    continue  # nobody was at work
+                done.append(found)
+                plan.pop(0)
+                wanted = found.committed + rng.randint(1, 3)
+            time.sleep(0.02)
     assert (root / "done").exists()
     return done
 
@@ -131,6 +148,10 @@ def check(root):
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        print(survive(Path(folder), int(sys.argv[1]), int(sys.argv[2]), seed=int(time.time())))
+        driver, worker = int(sys.argv[1]), int(sys.argv[2])
+        kills = survive(Path(folder), driver, worker, seed=int(time.time()))
+        print(*kills, sep="\n")
+        assert len(kills) == driver + worker, "the query was over too soon: more FILES"
+        assert any(kill.snapshots for kill in kills), "no kill came after a snapshot"
         check(Path(folder))
-        print("bit-identical")
+        print(f"{driver} kills of the driver, {worker} of workers: bit-identical")

@@ -11,26 +11,29 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, reduce
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
 from swordplay.ensemble import Ensemble
-from swordplay.fleet.bucket import PART, Bucket
+from swordplay.fleet.bucket import Bucket, keys_of
 from swordplay.fleet.fleet import Fleet
-from swordplay.fleet.models import Model, PaperModel
+from swordplay.fleet.models import Model, PaperModel, as_model
 from swordplay.losses import Loss
 
 try:
     import pandas as pd
+    import pyarrow as pa
     from pyspark.errors import PySparkException
     from pyspark.sql import functions, types
     from pyspark.sql.streaming import StatefulProcessor
+
+    from swordplay.fleet.spark_columns import back, checked, column, there, type_there
 except ImportError as error:
     raise ImportError(
         'Fleets in Spark need their extra: pip install "swordplay[spark]", and Java 17 or later.'
     ) from error
 
-BUCKET = "__bucket"
 STATE = "fleets"
 _PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -61,8 +64,8 @@ def settings(cores: int) -> dict[str, str]:
 class Processor(StatefulProcessor):  # type: ignore[misc]  # Spark's classes carry no types
     """``Bucket`` as Spark's ``transformWithStateInPandas`` wants it."""
 
-    def __init__(self, bucket: Bucket, columns: list[str]) -> None:
-        self.bucket, self.columns = bucket, columns
+    def __init__(self, bucket: Bucket, answer: list[str]) -> None:
+        self.bucket, self.answer = bucket, answer
 
     def init(self, handle: Any) -> None:
         """Ask for a map from part to bytes: of a large bucket only what is touched is read."""
@@ -70,12 +73,11 @@ class Processor(StatefulProcessor):  # type: ignore[misc]  # Spark's classes car
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
         """Predict, then learn, the new rows of a bucket."""
-        # By place: Spark renames a column whose name Python would not take for an attribute.
-        frame = pd.concat(list(rows), ignore_index=True).set_axis(self.columns, axis="columns")
-        changed, answer = self.bucket.advance(self._read, frame)
-        for part, state in changed.items():
-            self.state.updateValue((part,), (state,))
-        yield answer
+        frame = pd.concat(list(rows), ignore_index=True)
+        changed, told = self.bucket.advance(self._read, frame)
+        for part, fleet in changed.items():
+            self.state.updateValue((part,), (self.bucket.store(fleet),))
+        yield frame[self.answer].assign(prediction=told)
 
     def _read(self, part: int) -> bytes | None:
         value = self.state.getValue((part,))
@@ -100,18 +102,19 @@ def stream_learn(
     late: str = "learn",
     warm_start: bool = False,
     checkpoint: str | None = None,
+    operator: int | None = None,
 ) -> Any:
     """Return a DataFrame of predictions, each made before its row was learned.
 
     On a streaming DataFrame the result is a streaming one, with exactly-once state; on a batch one
-    it is the backtest of the same rows. Columns: key, time, sequence (where given), target,
-    prediction.
+    it is the backtest of the same rows. Columns: key, time, sequence (where given), target as a
+    double, prediction (null where none can be made).
 
     Rows of a key are learned in the order of ``time`` within a micro-batch; equal times in that of
     ``sequence``, else of the row's own values. A row older than the newest that its key has seen
     in an earlier micro-batch is *late*: it is predicted and learned as it comes ("learn"), or
-    predicted alone ("predict"), and counted. A null key or time stops the query: filter such rows
-    out before.
+    predicted alone ("predict"), and counted. A null key, time or sequence stops the query: filter
+    such rows out before.
 
     Args:
         df: rows.
@@ -127,86 +130,124 @@ def stream_learn(
         parts: into which the keys of a bucket are hashed again. A part is read and written whole
             when one of its keys has a row: have 20 to 80 keys in each. Fixed for a checkpoint's
             life.
-        late: see above.
-        warm_start: whether a new key begins at the average of its part's experienced keys.
+        late: see above; may change between restarts.
+        warm_start: whether a new key begins at the average of its part's experienced keys; may
+            change between restarts.
         checkpoint: the query's ``checkpointLocation``, if what it holds should be looked at now:
-            a state of another model, other columns, another type of key or other counts is refused
-            here. Without it, the query refuses it when it first comes upon such a state.
+            a state of another model, other columns, other types or other counts is refused here.
+            Without it, the query refuses it when it first comes upon such a state.
+        operator: which of the query's fleets this is, where ``checkpoint`` has several.
     """
-    if isinstance(model, Ensemble):
-        model = PaperModel(model, loss)
-    if len(features) != model.dim:
-        raise ValueError(f"There are {len(features)} features; the model has {model.dim}.")
-    named = [key, time, *features, target, *([sequence] if sequence else [])]
-    absent = [name for name in named if name not in df.columns]
-    if absent:
-        raise ValueError(f"The DataFrame has no column {absent[0]!r}; it has {df.columns}.")
+    model = as_model(model, loss)
+    roles = {"key": key, "time": time, **({"sequence": sequence} if sequence else {})}
+    kinds = checked(df, {**roles, "target": target}, features, model.dim)
     if min(buckets, parts) < 1:
         raise ValueError(f"buckets and parts must be at least 1, not {buckets} and {parts}.")
-    fields = {field.name: field.dataType.simpleString() for field in df.schema}
-    bucket = Bucket(
-        model, key, fields[key], time, list(features), target, sequence, buckets, parts,
-        late, warm_start,
-    )  # fmt: skip
+    about = {
+        **{role: name for role, name in roles.items()},
+        **{f"{role}_type": kinds[name] for role, name in roles.items()},
+        "features": list(features),
+        "target": target,
+        "buckets": buckets,
+        "parts": parts,
+    }
+    bucket = Bucket(model, about, ("sequence",) if sequence else (), late, warm_start)
+    Fleet(model, late=late)  # what is wrong with these is wrong now, not in the first batch
     if checkpoint is not None and df.isStreaming:
-        _refuse_other(df.sparkSession, checkpoint, bucket)
-    used = list(dict.fromkeys([*bucket.kept, *features]))
-    # Columns of their own: grouping by an expression would compute it anew for the state. The
-    # second hash is salted, so that the keys of a bucket are spread over all of its parts.
-    rows = (
-        df.select(*used)
-        .withColumn(BUCKET, functions.pmod(functions.hash(key), functions.lit(buckets)))
-        .withColumn(
-            PART, functions.pmod(functions.hash(key, functions.lit("part")), functions.lit(parts))
-        )
+        state = _stored(df.sparkSession, checkpoint, operator)
+        if state is not None and (part := state.first()) is not None:  # a part tells for all
+            bucket.restore(bytes(part[0]))
+    # The bucket is a column: grouping by an expression would compute it anew for the state. Parts
+    # come from another hash, so that the keys of a bucket are spread over all of them.
+    rows = df.select(
+        functions.pmod(functions.hash(column(key)), functions.lit(buckets)).alias("bucket"),
+        *(there(name, kinds[name]).alias(role) for role, name in roles.items()),
+        column(target).cast("double").alias("target"),
+        functions.xxhash64(column(key)).alias("hash"),
+        *(column(name).cast("double").alias(f"x{k}") for k, name in enumerate(features)),
     )
-    schema = ", ".join(f"`{name}` {fields[name]}" for name in bucket.kept) + ", prediction double"
-    groups = rows.groupBy(BUCKET)
+    answer = [*roles, "target"]
+    schema = ", ".join(
+        [
+            *(f"{role} {type_there(kinds[name])}" for role, name in roles.items()),
+            "target double, prediction double",
+        ]
+    )
+    groups = rows.groupBy("bucket")
     if df.isStreaming:
-        return groups.transformWithStateInPandas(
-            statefulProcessor=Processor(bucket, rows.columns),
+        told = groups.transformWithStateInPandas(
+            statefulProcessor=Processor(bucket, answer),
             outputStructType=schema,
             outputMode="Append",
             timeMode="None",
         )
+    else:
 
-    def backtest(frame: Any) -> Any:
-        return bucket.advance(lambda part: None, frame)[1]
+        def backtest(frame: Any) -> Any:
+            frame = frame.drop(columns="bucket")
+            return frame[answer].assign(prediction=bucket.advance(lambda part: None, frame)[1])
 
-    return groups.applyInPandas(backtest, schema)
+        told = groups.applyInPandas(backtest, schema)
+    return told.select(
+        *(back(role, kinds[name]).alias(name) for role, name in roles.items()),
+        functions.col("target").alias(target),
+        "prediction",
+    )
 
 
-def _stored(spark: Any, checkpoint: str) -> Any:
-    """Return a DataFrame of all parts of a checkpoint, one column of bytes."""
+def _stored(spark: Any, checkpoint: str, operator: int | None) -> Any:
+    """Return a DataFrame of all parts of a checkpoint, one column of bytes; None if there is none.
+
+    Spark's reader looks for a path in its URI's spelling, finds nothing there and says so.
+    """
+    if quote(checkpoint, safe="/:@!$&'()*+,;=~._-") != checkpoint:
+        raise ValueError(
+            f"Spark cannot read the state of a checkpoint at {checkpoint!r}: choose a path of "
+            "letters, digits and dashes, without blanks and percent signs."
+        )
+    told = spark.read.format("state-metadata").load(checkpoint)
+    rows = told.select("operatorId", "operatorProperties").distinct().collect()
+    found = sorted(row.operatorId for row in rows if f'"{STATE}"' in (row.operatorProperties or ""))
+    if rows and not found:
+        raise ValueError(f"The checkpoint {checkpoint} is of a query without a fleet.")
+    if operator is None and len(found) > 1:
+        raise ValueError(f"The checkpoint {checkpoint} has fleets {found}: choose with operator=.")
+    if operator is not None and found and operator not in found:
+        raise ValueError(f"The checkpoint {checkpoint} has fleets {found}, and no {operator}.")
+    if not found:
+        return None
     reader = spark.read.format("statestore").option("stateVarName", STATE)
-    return reader.load(checkpoint).select("user_map_value.state")
-
-
-def _refuse_other(spark: Any, checkpoint: str, bucket: Bucket) -> None:
-    """Refuse a checkpoint whose state cannot be gone on with; a part tells for all."""
+    reader = reader.option("operatorId", found[0] if operator is None else operator)
     try:
-        part = _stored(spark, checkpoint).first()
+        return reader.load(checkpoint).select("user_map_value.state")
     except PySparkException as error:
         if error.getCondition() == "STDS_COMMITTED_BATCH_UNAVAILABLE":
-            return  # nothing is there yet
+            return None  # it was stopped in its first batch
         raise
-    if part is not None:
-        bucket.restore(bytes(part[0]))
 
 
-def read_state(spark: Any, checkpoint: str, model: Model | Ensemble | None = None) -> Fleet:
+def read_state(
+    spark: Any,
+    checkpoint: str,
+    model: Model | Ensemble | None = None,
+    loss: Loss | None = None,
+    operator: int | None = None,
+) -> Fleet:
     """Return the fleet of a stopped query, all buckets of its checkpoint, on this machine.
 
     Args:
         spark: a session with the settings of the query's.
         checkpoint: the query's ``checkpointLocation``.
         model: what you expect; another model is refused with both shown.
+        loss: of a learner of the paper.
+        operator: which of the query's fleets, where it has several.
     """
     if isinstance(model, Ensemble):
-        model = PaperModel(model)
+        model = PaperModel(model, loss)
     fleets: list[Fleet] = []
-    for (state,) in _stored(spark, checkpoint).toLocalIterator():
-        fleets.append(Fleet.from_bytes(bytes(state), like=model))
+    state = _stored(spark, checkpoint, operator)
+    for (part,) in () if state is None else state.toLocalIterator():
+        fleets.append(Fleet.from_bytes(bytes(part), like=model))
         # Like sizes first: one fleet that takes over part after part copies its index each time.
         while len(fleets) > 1 and len(fleets[-2]) <= len(fleets[-1]):
             last = fleets.pop()
@@ -216,8 +257,8 @@ def read_state(spark: Any, checkpoint: str, model: Model | Ensemble | None = Non
     return reduce(Fleet.merge, fleets)
 
 
-@lru_cache(maxsize=4)
-def _loaded(path: str, stamp: float) -> Fleet:
+@lru_cache(maxsize=1)
+def _loaded(path: str, stamp: tuple[int, int]) -> Fleet:
     return Fleet.load(path, workers=1)
 
 
@@ -233,18 +274,40 @@ def predict_with(
         features: the columns that were learned from.
         path: where to save a fleet for the workers.
     """
+    if "prediction" in df.columns:
+        raise ValueError("The DataFrame has a column 'prediction' already: drop or rename it.")
+    kind = checked(df, {"key": key}, features, len(features))[key]
     if isinstance(state, Fleet):
         if path is None:
             raise ValueError("Give path=, where workers can read the fleet from.")
         state.save(path)
         state = path
-    names, where = list(features), str(state)
+    where, width = str(state), len(df.columns)
+    schema = types.StructType(
+        [*df.schema.fields, types.StructField("prediction", types.DoubleType())]
+    )
+    names = schema.fieldNames()
 
-    def answer(frames: Iterator[Any]) -> Iterator[Any]:
-        fleet = _loaded(where, os.stat(where).st_mtime)
-        for frame in frames:
-            matrix = frame[names].to_numpy(dtype=np.float64, na_value=np.nan)
-            yield frame.assign(prediction=fleet.predict(frame[key].to_numpy(), matrix))
+    def answer(batches: Iterator[Any]) -> Iterator[Any]:
+        told = os.stat(where)
+        fleet = _loaded(where, (told.st_mtime_ns, told.st_size))
+        for batch in batches:  # as Arrow: what is not asked for passes as it is
+            mine, *numbers = batch.columns[width:]
+            keys = keys_of(_plain(mine), kind)
+            matrix = np.column_stack([column.to_numpy(zero_copy_only=False) for column in numbers])
+            told = pa.array(fleet.predict(keys, matrix))
+            yield pa.RecordBatch.from_arrays([*batch.columns[:width], told], names=names)
 
-    schema = types.StructType(list(df.schema.fields)).add("prediction", "double")
-    return df.mapInPandas(answer, schema)
+    rows = df.select(
+        "*",
+        there(key, kind).alias("__key"),
+        *(column(name).cast("double").alias(f"__x{k}") for k, name in enumerate(features)),
+    )
+    return rows.mapInArrow(answer, schema)
+
+
+def _plain(column: Any) -> Any:
+    """Return keys as NumPy has them; what may be null or is no number as a list."""
+    if column.null_count or not pa.types.is_integer(column.type):
+        return np.array(column.to_pylist(), dtype=object)
+    return column.to_numpy()
