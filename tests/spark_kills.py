@@ -38,19 +38,20 @@ def start(root, log):
 
 
 def family(pid):
-    """Return (pid, command) of a process's descendants, parents first."""
+    """Return (pid, command, parent) of a process's descendants, parents first."""
     children = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with suppress(OSError, IndexError):
                 stat = (folder / "stat").read_text().rpartition(")")[2].split()
                 command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                children.setdefault(int(stat[1]), []).append((int(folder.name), command))
+                parent = int(stat[1])
+                children.setdefault(parent, []).append((int(folder.name), command, parent))
     found, queue = [], [pid]
     while queue:
         below = children.get(queue.pop(0), [])
         found += below
-        queue += [child for child, _ in below]
+        queue += [child for child, _, _ in below]
     return found
 
 
@@ -63,15 +64,17 @@ def kill_driver(process):
     """Kill the driver with its JVM and its workers: as if the machine had gone."""
     everybody = family(process.pid)
     kill(process.pid)
-    for pid, _ in everybody:
+    for pid, _, _ in everybody:
         kill(pid)
     process.wait()
 
 
 def workers(pid):
-    """Return Python workers: forked by Spark's daemon, of which they keep the name."""
-    daemons = [child for child, command in family(pid) if "pyspark.daemon" in command]
-    return [child for daemon in daemons[:1] for child, _ in family(daemon)]
+    """Return Python workers: forked by a daemon of Spark's, of which they keep the name."""
+    daemons = {
+        child: parent for child, command, parent in family(pid) if "pyspark.daemon" in command
+    }
+    return [child for child, parent in daemons.items() if parent in daemons]
 
 
 class Kill(NamedTuple):
