@@ -289,6 +289,8 @@ def test_run_on_a_file(csv, tmp_path):
     page = (out / "report.html").read_text()
     for section in ("losses", "frontier", "weights"):
         assert f'id="{section}"' in page
+    assert "As the theory says. " in page
+    assert "s the paper says" not in page
 
 
 @pytest.mark.parametrize("engine", ["threads", "processes"])
@@ -298,6 +300,8 @@ def test_run_with_given_constants_says_when_they_are_broken(csv, tmp_path, engin
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "Assumptions that the runs broke: OGD: gradients up to" in done.stdout
+    assert "as the theory says: " in done.stdout
+    assert "the paper" not in done.stdout
     assert done.stderr == "Features: a, b.\n"  # and it is said once
 
 

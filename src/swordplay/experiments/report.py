@@ -113,10 +113,8 @@ def _section(experiment: Experiment, charts: Sequence[Chart], findings: Sequence
 
 def _finding(finding: Finding) -> str:
     kind = {True: "good", False: "other", None: ""}[finding.expected]
-    word = {True: "As the paper says. ", False: "Not as the paper says. ", None: ""}[
-        finding.expected
-    ]
-    mark = f'<b class="{kind}">{word}</b>' if word else ""
+    word = finding.verdict.capitalize()
+    mark = f'<b class="{kind}">{word}. </b>' if word else ""
     return f'<li class="{kind}">{mark}{escape(finding.text)}</li>'
 
 
