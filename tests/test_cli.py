@@ -15,11 +15,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from rooms import in_a_room
 from typer.testing import CliRunner
 
 from swordplay import __version__
 from swordplay.cli import app
+from swordplay.service import commands
+from swordplay.service.settings import SCOPES
 
 COMMAND = [sys.executable, "-c", "from swordplay.cli import main; main()"]
 REPRODUCE = ["reproduce", "--quick", "--offline"]
@@ -64,6 +67,48 @@ def test_help_teaches_by_example(command, monkeypatch):
     assert max(map(len, told.splitlines())) <= 80
 
 
+def every_command():
+    """Return the words of every command and every group."""
+    found, left = [], [((), typer.main.get_command(app))]
+    for words, command in left:
+        found.append(words)
+        left += [((*words, name), one) for name, one in getattr(command, "commands", {}).items()]
+    return found
+
+
+@pytest.mark.parametrize("words", every_command(), ids=" ".join)
+def test_every_help_has_an_example_and_is_laid_out(words, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    told = call(*words, "--help").stdout
+    example = "reproduce --quick" if not words else " ".join(words)
+    assert f"swordplay {example}" in told.partition("\n")[2]  # below the line of usage
+    assert "\\b" not in told
+    assert "\b" not in told
+    assert max(map(len, told.splitlines())) <= 80
+    assert not re.search(r"\w\.\.\.$", told, re.MULTILINE)  # no summary is cut off
+
+
+@pytest.mark.parametrize("command", commands.COMMANDS)
+def test_every_option_of_the_server_s_commands_is_explained(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    told = call(command, "--help").stdout
+    for line in told[told.index("options:") : told.index("Examples:")].splitlines()[1:-1]:
+        flag = line.lstrip().startswith(("-h", "--arrow", "--json"))
+        assert re.search(r"\S  +\w.*" + ("" if flag else r"\[default: \S+\]$"), line), line
+
+
+def test_the_help_of_token_explains_the_scopes():
+    told = call("token", "--help").stdout
+    for scope in SCOPES:
+        assert re.search(rf"^  {scope} +\w", told, re.MULTILINE)
+
+
+def test_a_file_in_place_of_a_command_is_answered_with_the_command():
+    done = call("fleet", "my sales.csv", "--key", "shop")
+    assert done.exit_code == 2
+    assert "swordplay fleet run 'my sales.csv' --key shop" in done.stderr
+
+
 def test_help_names_every_experiment_and_engine_and_warns_of_ray():
     from swordplay.engines import ENGINES
     from swordplay.experiments.catalogue import NAMES
@@ -80,11 +125,11 @@ def test_help_names_every_experiment_and_engine_and_warns_of_ray():
 def test_every_command_is_listed_with_a_whole_sentence(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     told = call("--help").output
-    commands = told[told.index("Commands:") :].splitlines()[1:]
-    assert [line.split()[0] for line in commands] == [
+    listed = told[told.index("Commands:") :].splitlines()[1:]
+    assert [line.split()[0] for line in listed] == [
         "reproduce", "run", "bench", "serve", "token", "load-test", "datasets", "fleet"
     ]  # fmt: skip
-    assert all(line.rstrip()[-1] in ".?" and "..." not in line for line in commands)
+    assert all(line.rstrip()[-1] in ".?" and "..." not in line for line in listed)
 
 
 def test_without_the_extra_it_says_what_to_install():
@@ -244,6 +289,8 @@ def test_run_on_a_file(csv, tmp_path):
     page = (out / "report.html").read_text()
     for section in ("losses", "frontier", "weights"):
         assert f'id="{section}"' in page
+    assert "As the theory says. " in page
+    assert "s the paper says" not in page
 
 
 @pytest.mark.parametrize("engine", ["threads", "processes"])
@@ -253,7 +300,9 @@ def test_run_with_given_constants_says_when_they_are_broken(csv, tmp_path, engin
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "Assumptions that the runs broke: OGD: gradients up to" in done.stdout
-    assert done.stderr == ""  # and it is said once
+    assert "as the theory says: " in done.stdout
+    assert "the paper" not in done.stdout
+    assert done.stderr == "Features: a, b.\n"  # and it is said once
 
 
 # ---------------------------------------------------------------------- datasets and bench

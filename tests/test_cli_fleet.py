@@ -83,7 +83,7 @@ def test_labels_become_probabilities(file, tmp_path):
 
 def test_a_file_without_rows_or_with_a_key_that_is_no_number_is_refused(tmp_path):
     table = pyarrow.table({"k": [1.0, np.nan], "a": [1.0, 2.0], "y": [1.0, 2.0]})
-    for rows, message in ((table[:0], "no rows"), (table, "empty in 1 rows")):
+    for rows, message in ((table[:0], "no rows"), (table, "empty in 1 row.")):
         path = tmp_path / "rows.parquet"
         pyarrow.parquet.write_table(rows, path)
         done = invoke("fleet", "run", path, "--key", "k", "--target", "y", "--out", tmp_path / "o")
@@ -97,11 +97,11 @@ def test_an_empty_key_or_time_is_refused(file, tmp_path):
     wanted = ("--key", "shop", "--target", "revenue", "--time", "day", "--out", tmp_path / "out")
     done = invoke("fleet", "run", file, *wanted)
     assert done.exit_code == 2
-    assert "The key 'shop' is empty in 1 rows" in done.stderr
+    assert "The key 'shop' is empty in 1 row." in done.stderr
     file.write_text("\n".join([*lines, "x,,1,1,hello,2"]))
     done = invoke("fleet", "run", file, *wanted)
     assert done.exit_code == 2
-    assert "The time 'day' is empty in 1 rows" in done.stderr
+    assert "The time 'day' is empty in 1 row." in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -118,3 +118,28 @@ def test_wrong_use_is_refused_in_a_line(file, tmp_path, options, message):
     done = invoke("fleet", "run", file, *options, "--out", tmp_path / "out")
     assert done.exit_code == 2
     assert message in done.stderr
+
+
+def test_one_bad_cell_is_named_where_it_matters(file, tmp_path):
+    wanted = ["--key", "shop", "--target", "revenue", "--out", tmp_path / "out"]
+    good = file.read_text().splitlines()
+    for column, message in (("a", "mend the cell, or choose"), ("revenue", "mend the cell.")):
+        cells = good[3].split(",")
+        cells[good[0].split(",").index(column)] = "oops"
+        file.write_text("\n".join([*good[:3], ",".join(cells), *good[4:]]))
+        done = invoke("fleet", "run", file, *wanted)
+        assert done.exit_code == 2
+        assert f"Column '{column}' is text because of 'oops' in row 4 (899 of 900" in done.stderr
+        assert message in done.stderr
+    file.write_text("\n".join([*good, "x,1,oops,1,hello,2"]))
+    done = invoke("fleet", "run", file, *wanted, "--feature", "b")
+    assert done.exit_code == 0, done.output
+    assert "Features: b." in done.stderr
+
+
+def test_it_says_which_columns_are_features(file, tmp_path):
+    done = invoke(
+        "fleet", "run", file, "--key", "shop", "--target", "revenue", "--out", tmp_path / "out"
+    )
+    assert done.stderr == "Features: day, a, b.\nLeft out, because not numbers: note.\n"
+    assert "Features: day, a, b." in (tmp_path / "out" / "report.html").read_text()

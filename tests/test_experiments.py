@@ -540,7 +540,11 @@ def test_every_format_is_read_alike(tmp_path, columns, name):
 def test_constants_may_be_given(tmp_path, columns):
     path = write_file(tmp_path / "d.csv", columns)
     data = userdata.load(path, "y", radius=3.0, lipschitz=7.0, smoothness=2.0, limit=100)
-    assert data.left_out == ("text", "flat", "label")
+    assert data.notes == (
+        "Features: a, b.",
+        "Left out, because not numbers: text, label.",
+        "Left out, because always the same: flat.",
+    )
     assert data.game.domain.radius == 3.0
     facts = data.game.facts
     assert (facts.lipschitz, facts.smoothness, facts.horizon) == (7.0, 2.0, 100)
@@ -608,16 +612,76 @@ def test_when_the_last_value_wins_it_is_said(tmp_path):
         ({}, {"target": "text", "task": "classification"}, "needs two classes"),
         ({}, {"target": "y", "task": "ranking"}, "task must be regression or classification"),
         ({}, {"target": "y", "loss": "cross"}, "loss must be one of"),
-        ({"a": [None] + [1.0] * 399}, {"target": "y"}, "'a' is empty in row 0"),
-        ({"a": [1.0, math.inf] + [1.0] * 398}, {"target": "y"}, "'a' holds inf in row 1"),
-        ({"y": [None] + [1.0] * 399}, {"target": "y"}, "target 'y' is empty in 1 rows"),
-        ({}, {"target": "y", "limit": 1}, "a stream needs at least 2"),
+        ({"a": [None] + [1.0] * 399}, {"target": "y"}, "'a' is empty in row 1:"),
+        ({"a": [1.0, math.inf] + [1.0] * 398}, {"target": "y"}, "'a' holds inf in row 2:"),
+        ({"y": [None] + [1.0] * 399}, {"target": "y"}, "'y' is empty in 1 row, first in row 1:"),
+        ({}, {"target": "y", "limit": 1}, "has 1 row; a stream needs at least 2"),
     ],
 )
 def test_bad_files_are_refused_clearly(tmp_path, columns, change, arguments, message):
     path = write_file(tmp_path / "d.parquet", {**columns, **change})
     with pytest.raises(ValueError, match=message):
         userdata.load(path, **arguments)
+
+
+def spoil(path, columns, row, **cells):
+    """Write a CSV file in which the cells of one row (the header is row 1) are something else."""
+    write_file(path, columns)
+    lines = path.read_text().splitlines()
+    names, values = (lines[k].split(",") for k in (0, row - 1))
+    for name, cell in cells.items():
+        values[names.index(f'"{name}"')] = cell
+    lines[row - 1] = ",".join(values)
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("given", [{}, {"features": ["b", "a"]}, {"limit": 100}])
+def test_a_cell_that_makes_text_of_a_column_is_named(tmp_path, columns, given):
+    path = spoil(tmp_path / "d.csv", columns, 200, a="oops")
+    told = (
+        r"^Column 'a' is text because of 'oops' in row 200 \(399 of 400 cells are numbers\): mend "
+        r"the cell, or choose the features with --feature\.$"
+    )
+    with pytest.raises(ValueError, match=told):
+        userdata.load(path, "y", **given)
+    assert userdata.load(path, "y", features=["b"]).names == ("b",)
+    with pytest.raises(ValueError, match=r"^Column 'a' is text because of .*: mend the cell\.$"):
+        userdata.load(path, "a", features=["b"])
+
+
+def test_empty_cells_and_those_that_arrow_takes_for_empty_are_not_counted(tmp_path, columns):
+    lines = ["a,y", *("NA,1" if k % 2 else f"{k},2" for k in range(300)), "n.a.,3", ",4"]
+    path = tmp_path / "d.csv"
+    path.write_text("\n".join(lines))
+    with pytest.raises(ValueError, match=r"'n\.a\.' in row 302 \(150 of 151 cells"):
+        userdata.load(path, "y")
+
+
+@pytest.mark.parametrize("bad", [1, 20, 21, 400])
+def test_a_column_with_many_words_is_text(tmp_path, columns, bad):
+    mixed = [f"{k}" for k in range(400 - bad)] + ["word"] * bad
+    path = write_file(tmp_path / "d.csv", {**columns, "mixed": mixed})
+    if bad <= 20:  # 95 % are numbers
+        with pytest.raises(ValueError, match="Column 'mixed' is text"):
+            userdata.load(path, "y")
+    else:
+        assert "mixed" in userdata.load(path, "y").notes[1]
+    numbers = write_file(tmp_path / "d.parquet", {**columns, "code": ["0123"] * 400})
+    assert "code" in userdata.load(numbers, "y").notes[1]  # text on purpose
+
+
+def test_other_separators_are_read_and_decimal_commas_named(tmp_path, columns):
+    path = write_file(tmp_path / "d.csv", columns)
+    text = path.read_text()
+    expected = userdata.load(path, "y").game.stream
+    for separator in ";\t":
+        path.write_text(text.replace(",", separator))
+        found = userdata.load(path, "y").game.stream
+        assert np.array_equal(found.features, expected.features)
+    path.write_text(text.replace(",", ";").replace(".", ","))
+    with pytest.raises(ValueError, match=r"of '-?\d+,\d+' in row 2 .*: write decimal points"):
+        userdata.load(path, "y")
 
 
 def test_files_that_are_no_tables_are_refused(tmp_path):

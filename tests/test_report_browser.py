@@ -133,6 +133,35 @@ def test_a_click_in_the_legend_hides_a_curve(page):
         assert opened.complaints == []
 
 
+def test_everything_ends_at_the_same_edge(desktop):
+    kinds = "main > p, main > .told li, .scroll, table, section > p, section li, figcaption, pre"
+    edges = f"[...document.querySelectorAll('{kinds}')].map(e => e.getBoundingClientRect().right)"
+    assert len(found := desktop.run(edges)) > 20
+    assert max(found) - min(found) < 1
+
+
+def test_labels_of_an_axis_have_one_size(desktop):
+    sizes = """[...document.querySelectorAll('.js-plotly-plot')].map(c => [c.id,
+        [...c.querySelectorAll('.xtick text, .ytick text')].map(t => t.style.fontSize)])"""
+    for name, found in desktop.run(sizes):
+        assert found
+        assert {round(float(size.removesuffix("px"))) for size in found} == {12}, name
+
+
+def test_it_shows_where_a_table_goes_on(page):
+    with browser.Browser(width=320, height=844) as phone:
+        phone.open(page)
+
+        def shades():
+            image = picture(phone.screenshot(element=".scroll"))
+            return [image[:, edge].max() < 240 for edge in (1, -2)]
+
+        assert shades() == [False, True]
+        end = "(() => { const s = document.querySelector('.scroll'); s.scrollLeft = 9999; })()"
+        phone.run(end)
+        assert shades() == [True, False]
+
+
 def test_it_fits_a_phone(page):
     with browser.Browser(width=390, height=844) as phone:
         phone.open(page)

@@ -509,5 +509,28 @@ def test_settings_from_file_and_environment(tmp_path):
     file.write_text("prot = 9000")
     with pytest.raises(SettingsError, match="prot"):
         settings.load(file, {})
+    for port in ("many", "99999", "-1"):
+        with pytest.raises(SettingsError, match="port"):
+            settings.load(None, {"SWORDPLAY_PORT": port})
+    file.write_text("port = inf")
     with pytest.raises(SettingsError, match="port"):
-        settings.load(None, {"SWORDPLAY_PORT": "many"})
+        settings.load(file, {})
+    with pytest.raises(SettingsError, match=r"^nope.toml cannot be read: No such file"):
+        settings.load("nope.toml", {})
+    file.write_bytes(b"\xff")
+    with pytest.raises(SettingsError, match="is no TOML file"):
+        settings.load(file, {})
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "detail"),
+    [
+        ({"row": [1], "label": 2}, "row", "There is no such field; did you mean rows?"),
+        ({"labels": [1], "zzz": 1}, "zzz", "There is no such field."),
+        ({"rows": [[1]]}, "labels", "Field required"),
+    ],
+)
+def test_a_field_that_is_not_known_is_named_first(web, body, field, detail):
+    web.post("/models", json={"name": "m"})
+    told = web.post("/models/m/learn", json=body)
+    assert (told.status_code, told.json()) == (422, {"detail": detail, "field": field})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -179,3 +180,38 @@ def test_a_port_in_use_is_said_plainly(tmp_path):
         port = str(taken.getsockname()[1])
         options = ["serve", "--port", port, "--database", f"sqlite:///{tmp_path}/s.db"]
         assert commands.main(options) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--port", "99999"], "port must be 0 to 65535, not 99999."),
+        (["--config", "nope.toml"], "nope.toml cannot be read: No such file or directory."),
+    ],
+)
+def test_wrong_settings_are_said_in_a_line(options, message, capsys):
+    assert commands.main(["serve", *options]) == 2
+    assert capsys.readouterr().err == f"swordplay: {message}\n"
+
+
+# ---- what the manual shows
+
+
+def test_the_five_requests_can_be_pasted_in_their_order(tmp_path):
+    if not shutil.which("curl") or not shutil.which("bash"):
+        pytest.skip("there is no curl here")
+    manual = (HERE.parent / "docs" / "service.md").read_text("utf-8")
+    blocks = re.compile(r"```(?:bash|python)\n(.*?)```", re.DOTALL)
+    shell, python = blocks.findall(manual.partition("## Five requests")[2])[:2]
+    usual = "http://127.0.0.1:8765"
+    with serving.Server(f"sqlite:///{tmp_path}/s.db") as server:
+        assert usual in shell
+        strict = 'set -e; curl() { command curl -fsS "$@"; }\n'
+        script = strict + shell.replace(usual, server.url)
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert usual in python
+        exec(compile(python.replace(usual, server.url), "service.md", "exec"), {})
+        with Client(server.url) as one:
+            found = {told["name"]: told["rows"] for told in one.models()}
+        assert list(found.values()) == [3, 1], found

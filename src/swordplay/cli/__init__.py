@@ -38,20 +38,22 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(
+    help="""Online convex optimization that keeps up with a changing world.
+
+\b
+Start with:           swordplay reproduce --quick
+Your own data:        swordplay run mydata.csv --target y
+A model for each key: swordplay fleet run sales.csv --key shop --target units
+A model server:       swordplay serve
+
+Every command has examples: swordplay COMMAND --help
+"""
+)
 def about(
     version: Annotated[
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    r"""Online convex optimization that keeps up with a changing world.
-
-    \b
-    Start with:           swordplay reproduce --quick
-    Your own data:        swordplay run mydata.csv --target y
-    A model for each key: swordplay fleet run sales.csv --key shop --target units
-    A model server:       swordplay serve
-
-    Every command has examples: swordplay COMMAND --help
-    """
+    """Show the version, or go on to a command."""

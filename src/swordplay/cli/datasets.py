@@ -10,14 +10,23 @@ import typer
 
 from swordplay.cli.shared import CODES, FAILED, OPTIONS, AsJson, refuse
 
-app = typer.Typer(help="The data sets: list, describe, fetch.", **OPTIONS)
+app = typer.Typer(
+    help="""The data sets: list, describe, fetch.
+
+Example:  swordplay datasets fetch abrupt-drift --out drift.csv
+""",
+    **OPTIONS,
+)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A name from the list.")]
 
 
 @app.command("list")
 def list_datasets(as_json: AsJson = False) -> None:
-    """List the data sets."""
+    """List the data sets.
+
+    Example:  swordplay datasets list --json
+    """
     from swordplay.experiments import terminal
     from swordplay.experiments.datasets import DATASETS
 
@@ -45,6 +54,7 @@ def describe(name: Name, as_json: AsJson = False) -> None:
 
 @app.command(
     epilog=CODES,
+    short_help="Write a data set to a file, or download it.",
     help="""Write a data set to a file; download the sulfur data to the cache.
 
 Examples:

@@ -2,10 +2,12 @@
 
 # No postponed annotations here: Typer reads them.
 
+import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from swordplay.cli.shared import (
     CODES,
@@ -20,7 +22,26 @@ from swordplay.cli.shared import (
     refuse,
 )
 
-app = typer.Typer(help="One model for each key of a file.", **OPTIONS)
+
+class Commands(TyperGroup):
+    """The commands; a file in place of one is answered with the command it belongs to."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command, or fail with a hint."""
+        if Path(args[0]).suffix and self.get_command(ctx, args[0]) is None:
+            whole = shlex.join([*ctx.command_path.split(), "run", *args])
+            ctx.fail(f"{args[0]!r} is no command. Did you mean: {whole}")
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(
+    cls=Commands,
+    help="""One model for each key of a file.
+
+Example:  swordplay fleet run sales.csv --key shop --target units
+""",
+    **OPTIONS,
+)
 
 
 @app.command(

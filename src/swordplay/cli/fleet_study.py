@@ -35,7 +35,8 @@ class KeyedRows:
     y: Array
     times: Array | None
     names: tuple[str, ...]
-    left_out: tuple[str, ...]
+    notes: tuple[str, ...]
+    """Which columns are features, and which are not, and why."""
     labels: tuple[Any, Any] | None
     """The classes behind 0 and 1, or None for numbers."""
 
@@ -54,16 +55,12 @@ def read(path: Path, key: str, target: str, time: str | None, features: Sequence
     for name in features:
         if name not in others:
             raise ValueError(f"Column {name!r} is the key, the target or the time, no feature.")
-    wanted = list(features) or others
-    used = [name for name in wanted if userdata._is_number(table[name].type)]
-    if features and len(used) < len(features):
-        odd = next(name for name in features if name not in used)
-        raise ValueError(f"Column {odd!r} holds {table[odd].type}, not numbers: encode it.")
+    used, text = userdata.choose(path, table, features, others)
     if not used:
         raise ValueError(f"{path} has no column of numbers beside key, time and target.")
     for what, column in (("key", key), ("time", time)):
         if column and (empty := _empty(table[column])):
-            raise ValueError(f"The {what} {column!r} is empty in {empty} rows.")
+            raise ValueError(f"The {what} {column!r} is empty in {userdata.count(empty)}.")
     if time and not (userdata._is_number(table[time].type) or _is_moment(table[time].type)):
         raise ValueError(
             f"The time {time!r} holds {table[time].type}, which is no order of time: write "
@@ -75,6 +72,8 @@ def read(path: Path, key: str, target: str, time: str | None, features: Sequence
     else:
         classes = sorted(table[target].drop_null().unique().to_pylist(), key=str)
         if len(classes) != 2:
+            if why := userdata.spoiled(path, table[target], target):
+                raise ValueError(f"{why}.")
             raise ValueError(
                 f"The target {target!r} holds {len(classes)} classes; a fleet takes numbers or two."
             )
@@ -89,7 +88,7 @@ def read(path: Path, key: str, target: str, time: str | None, features: Sequence
         y=y,
         times=table[time].to_numpy() if time else None,
         names=tuple(used),
-        left_out=tuple(name for name in others if name not in used),
+        notes=tuple(userdata.notes(used, text)),
         labels=labels,
     )
 
@@ -294,7 +293,6 @@ def overview(tables: Any) -> tuple[list[str], list[list[str]]]:
 def study(path: Path, key: str, target: str, time: str | None, features: Sequence[str]) -> Study:
     """Return the study of a file, or raise ValueError with what is wrong with it."""
     rows = read(path, key, target, time, features)
-    left_out = ", ".join(rows.left_out)
     return Study(
         [experiment(rows, key, target)],
         {
@@ -308,5 +306,5 @@ def study(path: Path, key: str, target: str, time: str | None, features: Sequenc
         f"{len(rows.y):,} rows, {len(rows.names)} features. Unexplained: a key's loss, divided by "
         "that of its own mean. Click a legend entry to hide a curve.",
         overview,
-        [f"Left out, because not numbers: {left_out}."] if left_out else [],
+        rows.notes,
     )

@@ -107,11 +107,6 @@ def run(
         refuse(error)
     rounds = len(ready.game.stream)
     counts = [0, *(2**k for k in range(32) if 2**k <= min(switches, max(1, rounds // 4)))]
-    notes = (
-        [f"Left out, because not numbers or always the same: {', '.join(ready.left_out)}."]
-        if ready.left_out
-        else []
-    )
     settings = {
         "data": datasets.digest(data),
         "target": target,
@@ -127,6 +122,6 @@ def run(
         f"{rounds:,} rows, {len(ready.names)} features, {ready.task}; the loss is "
         f"{ready.constants['loss']}{units}. Click a legend entry to hide a curve.",
         session.data_overview,
-        notes,
+        ready.notes,
     )
     conduct(study, out, resume, overwrite, as_json, where)

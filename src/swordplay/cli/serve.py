@@ -5,6 +5,7 @@
 import typer
 
 from swordplay.cli.shared import OPTIONS
+from swordplay.service.commands import COMMANDS, main
 
 app = typer.Typer(**OPTIONS)
 
@@ -19,11 +20,8 @@ def _hand_over(name: str, about: str) -> None:
         context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
     )
     def command(context: typer.Context) -> None:
-        from swordplay.service.commands import main
-
         raise typer.Exit(main([name, *context.args]))
 
 
-_hand_over("serve", "Serve models over HTTP, durably, with a page.")
-_hand_over("token", "Make a token for the server.")
-_hand_over("load-test", "Measure a running server on this machine.")
+for name, about in COMMANDS.items():
+    _hand_over(name, about)

@@ -17,6 +17,7 @@ CONFIG = {
     "modeBarButtons": [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
 }
 GREY = "rgba(128,128,128,0.8)"
+TICKS = 12
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 
 
@@ -44,6 +45,7 @@ def figure(chart: Chart) -> Any:
 def _layout(chart: Chart) -> Any:
     axis = {
         "automargin": True,
+        "tickfont": {"size": TICKS},
         "zeroline": False,
         "gridcolor": "rgba(128,128,128,0.25)",
         "linecolor": "rgba(128,128,128,0.6)",
@@ -68,12 +70,18 @@ def _layout(chart: Chart) -> Any:
 
 
 def _log(out: Any, axis: str, *values: Any) -> None:
-    """Make an axis logarithmic: labels at 1, 2, 5, or at powers of ten where it spans many."""
+    """Make an axis logarithmic: labels at powers of ten, or at 1, 2, 5 where it spans few.
+
+    Those are written out (0.2, 500), because Plotly's own are digits between the powers.
+    """
     shown = np.concatenate([np.ravel(np.asarray(v, dtype=float)) for v in values if v is not None])
     shown = shown[np.isfinite(shown) & (shown > 0)]
     many = len(shown) > 0 and np.log10(shown.max() / shown.min()) > 2.5
-    dtick: Any = 1 if many else "D2"
-    out.update_layout({axis: {"type": "log", "exponentformat": "power", "dtick": dtick}})
+    # Plotly draws powers a quarter larger than all other labels.
+    labels: Any = {"dtick": 1, "exponentformat": "power", "tickfont": {"size": TICKS / 1.25}}
+    if not many:
+        labels = {"dtick": "D2", "tickformat": ",~r"}
+    out.update_layout({axis: {"type": "log", **labels}})
 
 
 def _lines(out: Any, chart: Lines) -> None:
@@ -149,7 +157,7 @@ def _bars(out: Any, chart: Bars) -> None:
             marker={"color": look(label, index).color},
             error_y={"type": "data", "array": errors, "visible": bool(np.any(errors))},
         )
-    out.update_layout(barmode="group", bargap=0.25)
+    out.update_layout(barmode="group", bargap=0.25, yaxis={"rangemode": "tozero"})
     if chart.y_log:
         _log(out, "yaxis", *(heights for _, heights, _ in chart.groups))
 

@@ -21,10 +21,21 @@ only by cloudpickle (closures do), to be done in another process."""
 
 @dataclass(frozen=True)
 class Finding:
-    """A sentence about the numbers; ``expected`` says whether the paper says so too."""
+    """A sentence about the numbers; ``expected`` says whether ``source`` says so too."""
 
     text: str
     expected: bool | None = None
+    source: str = "the paper"
+
+    @property
+    def verdict(self) -> str:
+        """Whether it came out as expected, in words.
+
+        >>> Finding("It rains.", False).verdict
+        'not as the paper says'
+        """
+        told = {True: "as {} says", False: "not as {} says", None: ""}[self.expected]
+        return told.format(self.source)
 
 
 @dataclass(frozen=True)

@@ -151,6 +151,7 @@ def certificates(tables: Tables) -> list[Finding]:
             f"{held} of {count} certificates hold: so often was the regret at most the right-hand "
             "side of the learner's theorem, evaluated on the run.",
             held == count,
+            "the theory",
         ),
         *([Finding(f"Assumptions that the runs broke: {broken}.")] if broken else []),
     ]

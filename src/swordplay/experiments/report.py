@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -47,7 +47,6 @@ def write(
     save_figures(
         [chart for several in charts.values() for chart in several], folder / "figures", drawn
     )
-    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in manifest.get("notes", ()))
     page = Template(files("swordplay.experiments").joinpath("report.html").read_text("utf-8"))
     text = page.substitute(
         title=escape(title),
@@ -57,7 +56,7 @@ def write(
             [f'<li><a href="#{e.name}">{escape(e.title)}</a></li>' for e in experiments]
             + ['<li><a href="#manifest">Manifest</a></li>']
         ),
-        notes=notes,
+        notes=_told(f"<li>{escape(note)}</li>" for note in manifest.get("notes", ())),
         overview=_overview(overview),
         sections="\n".join(
             _section(e, charts[e.name], e.findings(results.tables[e.name])) for e in experiments
@@ -95,28 +94,31 @@ def _overview(overview: Overview) -> str:
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
     )
     return (
-        f'<div class="scroll"><table id="overview"><thead><tr>{cells}</tr></thead>'
+        '<div class="scroll" tabindex="0" role="region" aria-label="Results">'
+        f'<table id="overview"><thead><tr>{cells}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
 
 
 def _section(experiment: Experiment, charts: Sequence[Chart], findings: Sequence[Finding]) -> str:
-    told = "".join(_finding(finding) for finding in findings)
-    listed = f'<ul class="findings">{told}</ul>' if told else ""
     return (
         f'<section id="{experiment.name}"><h2>{escape(experiment.title)}</h2>'
-        f"<p>{escape(experiment.about)}</p>{listed}"
+        f"<p>{escape(experiment.about)}</p>"
+        + _told(_finding(finding) for finding in findings)
         + "".join(_figure(chart) for chart in charts)
         + "</section>"
     )
 
 
+def _told(items: Iterable[str]) -> str:
+    listed = "".join(items)
+    return f'<ul class="told">{listed}</ul>' if listed else ""
+
+
 def _finding(finding: Finding) -> str:
     kind = {True: "good", False: "other", None: ""}[finding.expected]
-    word = {True: "As the paper says. ", False: "Not as the paper says. ", None: ""}[
-        finding.expected
-    ]
-    mark = f'<b class="{kind}">{word}</b>' if word else ""
+    word = finding.verdict.capitalize()
+    mark = f'<b class="{kind}">{word}. </b>' if word else ""
     return f'<li class="{kind}">{mark}{escape(finding.text)}</li>'
 
 

@@ -30,12 +30,12 @@ def print_outcome(outcome: Outcome, seconds: float) -> None:
     console = Console(highlight=False)
     whole = not console.is_terminal  # lines are for the reader to break
     print_table(outcome.overview)
-    marks = {True: "as the paper says: ", False: "NOT as the paper says: ", None: ""}
     for title, findings in outcome.findings.items():
         if findings:
             console.print(Text(title, style="bold"), soft_wrap=whole)
         for finding in findings:
-            console.print(Text(f"  {marks[finding.expected]}{finding.text}"), soft_wrap=whole)
+            mark = f"{finding.verdict}: ".replace("not", "NOT") if finding.verdict else ""
+            console.print(Text(f"  {mark}{finding.text}"), soft_wrap=whole)
     console.print(Text(f"\n{seconds:.1f} s. Report: {outcome.report}"), soft_wrap=True)
 
 

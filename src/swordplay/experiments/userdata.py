@@ -25,12 +25,18 @@ from swordplay.streams import LinearStream
 TASKS = ("regression", "classification")
 LOSSES = {"huber": Huber(2.0), "squared": Squared(), "absolute": Absolute(), "logistic": Logistic()}
 READERS = {
-    ".csv": lambda path: _separated(path, ","),
+    ".csv": lambda path: _separated(path, ",;\t"),
     ".tsv": lambda path: _separated(path, "\t"),
     ".parquet": pyarrow.parquet.read_table,
     ".arrow": lambda path: _arrow(path),
     ".feather": lambda path: _arrow(path),
 }
+NUMBER = r"^\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity))\s*$"
+COMMA = r"^\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$"
+"""A number as some countries write it."""
+NEARLY = 0.95
+"""The share of numbers from which a column of text was meant to be one of numbers."""
+SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -41,8 +47,8 @@ class UserData:
     target: str
     task: str
     names: tuple[str, ...]
-    left_out: tuple[str, ...]
-    """Columns that are not numbers, or always the same."""
+    notes: tuple[str, ...]
+    """Which columns are features, and which are not, and why."""
     game: Game
     scale: float
     """What one unit of the stream's target is in the file's units."""
@@ -78,23 +84,22 @@ def load(
         smoothness: L.
         limit: rows to use, from the first.
     """
-    table = _read(path)
-    columns = table.column_names
+    whole = _read(path)
+    columns = whole.column_names
     for name in (target, *features):
         if name not in columns:
             raise ValueError(f"{path} has no column {name!r}; it has {', '.join(columns)}.")
-    table = table.slice(0, limit)
+    table = whole.slice(0, limit)
     if table.num_rows < 2:
-        raise ValueError(f"{path} has {table.num_rows} rows; a stream needs at least 2.")
-    values, task = _target(table[target], target, task)
-    wanted = list(features) or [name for name in columns if name != target]
-    used, left_out, rows = [], [], []
-    for name in wanted:
-        column = _numbers(table[name], name) if _is_number(table[name].type) else None
-        if column is None and features:
-            raise ValueError(f"Column {name!r} holds {table[name].type}, not numbers: encode it.")
-        if column is None or column.std() == 0:
-            left_out.append(name)
+        raise ValueError(f"{path} has {count(table.num_rows)}; a stream needs at least 2.")
+    values, task = _target(path, whole, table[target], target, task)
+    others = [name for name in columns if name != target]
+    numbers, text = choose(path, whole, features, others)
+    used, same, rows = [], [], []
+    for name in numbers:
+        column = _numbers(path, table[name], name)
+        if column.std() == 0:
+            same.append(name)
             continue
         used.append(name)
         rows.append((column - column.mean()) / column.std())
@@ -118,7 +123,7 @@ def load(
         target=target,
         task=task,
         names=tuple(used),
-        left_out=tuple(left_out),
+        notes=tuple(notes(used, text, same)),
         game=Game(stream, domain, facts),
         scale=scale,
         constants={
@@ -128,21 +133,90 @@ def load(
             "L": facts.smoothness,
             "T": facts.horizon,
             "features": used,
-            "left out": left_out,
+            "left out": [*text, *same],
             "target mean": middle,
             "target scale": scale,
         },
     )
 
 
+def choose(
+    path: Path, table: Any, given: Sequence[str], others: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Return the features, those given or all others that are numbers, and what is left out.
+
+    A column that one cell makes text is refused: left out, it would be missed by nobody.
+    """
+    used, left_out = [], []
+    for name in given or others:
+        if _is_number(table[name].type):
+            used.append(name)
+        elif why := spoiled(path, table[name], name):
+            raise ValueError(f"{why}, or choose the features with --feature.")
+        elif given:
+            raise ValueError(f"Column {name!r} holds {table[name].type}, not numbers: encode it.")
+        else:
+            left_out.append(name)
+    return used, left_out
+
+
+def spoiled(path: Path, column: Any, name: str) -> str:
+    """Return which cell makes text of a column that is nearly all numbers, or an empty string."""
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return ""
+    cells = pc.fill_null(column, "")
+    # what Arrow takes for an empty cell in a column of numbers
+    empty = pa.array(pyarrow.csv.ConvertOptions().null_values, column.type)
+    filled = pc.invert(pc.is_in(cells, empty))
+    number = pc.match_substring_regex(cells, NUMBER)
+    meant = pc.or_(number, pc.match_substring_regex(cells, COMMA))
+    of, numbers = pc.sum(filled).as_py() or 0, pc.sum(number).as_py() or 0
+    if numbers == of or pc.sum(meant).as_py() < NEARLY * of:
+        return ""
+    place = pc.index(pc.and_not(filled, number), True).as_py()
+    value = cells[place].as_py()
+    cure = "write decimal points" if "," in value else "mend the cell"
+    return (
+        f"Column {name!r} is text because of {value[:40]!r} in row {_row(path, place)} "
+        f"({numbers:,} of {of:,} cells are numbers): {cure}"
+    )
+
+
+def notes(used: Sequence[str], text: Sequence[str], same: Sequence[str] = ()) -> list[str]:
+    """Return what to tell about the choice of features."""
+    told = [f"Features: {_listed(used)}."]
+    for why, names in (("not numbers", text), ("always the same", same)):
+        if names:
+            told.append(f"Left out, because {why}: {_listed(names)}.")
+    return told
+
+
+def count(rows: int) -> str:
+    """Return how many rows, in words.
+
+    >>> count(1), count(2000)
+    ('1 row', '2,000 rows')
+    """
+    return f"{rows:,} row{'s' * (rows != 1)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+
+
 # ---------------------------------------------------------------------- reading
 
 
-def _separated(path: Path, delimiter: str) -> Any:
-    """Read a CSV file; an empty cell is null in every column, also in one of strings.
+def _separated(path: Path, delimiters: str) -> Any:
+    """Read a CSV file, separated by the first of the delimiters that its header has.
 
-    (Arrow could do that itself, but only so that the words "NA" and "null" were null, too.)
+    An empty cell is null in every column, also in one of strings. (Arrow could do that itself, but
+    only so that the words "NA" and "null" were null, too.)
     """
+    with path.open("rb") as file:
+        header = file.readline()
+    delimiter = next((one for one in delimiters if one.encode() in header), delimiters[0])
     options = pyarrow.csv.ParseOptions(delimiter=delimiter)
     table = pyarrow.csv.read_csv(path, parse_options=options)
     for place, field in enumerate(table.schema):
@@ -179,34 +253,48 @@ def _is_number(kind: Any) -> bool:
     return any(is_one(kind) for is_one in kinds)
 
 
-def _numbers(column: Any, name: str) -> Array:
+def _row(path: Path, place: int) -> int:
+    """Return the row as a spreadsheet shows it: the header of a text file is row 1."""
+    return place + (2 if path.suffix.lower() in (".csv", ".tsv") else 1)
+
+
+def _numbers(path: Path, column: Any, name: str) -> Array:
     if column.null_count:
-        row = pc.index(pc.is_null(column), True).as_py()
+        row = _row(path, pc.index(pc.is_null(column), True).as_py())
         raise ValueError(
             f"Column {name!r} is empty in row {row}: fill it, or leave the column out."
         )
     numbers = np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
     if not np.isfinite(numbers).all():
-        row = int(np.flatnonzero(~np.isfinite(numbers))[0])
-        raise ValueError(f"Column {name!r} holds {numbers[row]} in row {row}.")
+        place = int(np.flatnonzero(~np.isfinite(numbers))[0])
+        raise ValueError(
+            f"Column {name!r} holds {numbers[place]} in row {_row(path, place)}: put a number "
+            "there, or leave the column out."
+        )
     return numbers
 
 
-def _target(column: Any, name: str, task: str) -> tuple[Array, str]:
+def _target(path: Path, whole: Any, column: Any, name: str, task: str) -> tuple[Array, str]:
     """Return the target and the task; classes become -1 and +1, in alphabetical order."""
     if task and task not in TASKS:
         raise ValueError(f"task must be {' or '.join(TASKS)}, not {task!r}.")
     if column.null_count:
-        raise ValueError(f"The target {name!r} is empty in {column.null_count} rows.")
+        row = _row(path, pc.index(pc.is_null(column), True).as_py())
+        raise ValueError(
+            f"The target {name!r} is empty in {count(column.null_count)}, first in row {row}: fill "
+            "it, or take such rows out of the file."
+        )
     few = [] if task == "regression" else sorted(column.unique().to_pylist()[:3], key=str)
     if not task:
         task = "classification" if len(few) == 2 else "regression"
     if task == "regression":
         if not _is_number(column.type):
+            if why := spoiled(path, whole[name], name):
+                raise ValueError(f"{why}.")
             raise ValueError(
                 f"The target {name!r} holds {column.type}, not numbers, and more than two classes."
             )
-        return _numbers(column, name), task
+        return _numbers(path, column, name), task
     if len(few) != 2:
         raise ValueError(
             f"Classification needs two classes; the target {name!r} has more or fewer."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,13 +29,22 @@ def parse(schema: type[Body], body: bytes) -> Body:
     try:
         return schema.model_validate_json(body)
     except ValidationError as error:
-        raise Refused(422, *explain(error)) from None
+        raise Refused(422, *explain(error, schema)) from None
 
 
-def explain(error: ValidationError) -> tuple[str, str | None]:
-    """Return what is wrong, and the path of the field, of the first error."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    path = ""
+def explain(error: ValidationError, schema: type[BaseModel]) -> tuple[str, str | None]:
+    """Return what is wrong, and the path of the field, of the first error.
+
+    A field that is not known comes before all others: it explains why another one is missing.
+    """
+    errors = error.errors(include_url=False, include_input=False, include_context=False)
+    strange = [one for one in errors if one["type"] == "extra_forbidden"]
+    if strange:
+        name = str(strange[0]["loc"][-1])[:200]
+        near = get_close_matches(name, schema.model_fields, 1)
+        hint = f"; did you mean {near[0]}?" if near else "."
+        return f"There is no such field{hint}", name
+    first, path = errors[0], ""
     for part in first["loc"]:
         if isinstance(part, int):
             path += f"[{part}]"

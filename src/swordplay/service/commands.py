@@ -1,6 +1,7 @@
 """The commands ``swordplay serve``, ``swordplay token`` and ``swordplay load-test``.
 
-They are plain functions over argparse-like arguments; ``swordplay.cli`` hands over to them.
+They read their own options, because they work without the extra of ``swordplay.cli``, which hands
+over to them.
 """
 
 from __future__ import annotations
@@ -16,10 +17,51 @@ from types import FrameType
 
 from swordplay.service.settings import SCOPES, Settings, SettingsError, digest, load, new_token
 
-COMMANDS = ("serve", "token", "load-test")
+COMMANDS = {
+    "serve": "Serve models over HTTP, durably, with a page.",
+    "token": "Make a token for the server.",
+    "load-test": "Measure a running server on this machine.",
+}
 MISSING = 'swordplay serve needs its extra: pip install "swordplay[service]"'
 MISUSED = 2
 SWITCH = 0.0005  # seconds
+
+SERVE = """
+
+Everything that is learned is in the database before it is acknowledged: stop
+the server at any moment and start it again. The first start on a machine
+compiles for about a minute. Every setting can also stand in the file, or in the
+environment as SWORDPLAY_NAME; options win over the environment, the environment
+over the file.
+"""
+SERVE_EXAMPLES = """  swordplay serve
+  swordplay serve --port 8000 --database sqlite:////var/lib/swordplay/models.db
+  SWORDPLAY_WINDOW=1000 swordplay serve --config server.toml
+"""
+TOKEN = """
+
+It prints the token, for whoever sends requests (Authorization: Bearer TOKEN),
+and the line for the server's settings, which holds only its SHA-256. A server
+that has tokens asks for one.
+
+Scopes, each with those before it:
+  read   predict, and look at models, metrics and the page
+  learn  send labels
+  admin  create, delete, export and import models
+"""
+TOKEN_EXAMPLES = """  swordplay token --scope read
+  swordplay token --scope admin
+"""
+LOAD_TEST = """
+
+It makes a model of its own, sends batches to learn and to predict, then single
+rows while another client learns, and deletes the model. What it measures
+includes the client, on the same machine.
+"""
+LOAD_TEST_EXAMPLES = """  swordplay load-test
+  swordplay load-test --clients 16 --rows 1000 --arrow
+  swordplay load-test --url http://127.0.0.1:8000 --seconds 20 --json
+"""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -39,24 +81,46 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("swordplay")
-    commands = parser.add_subparsers(required=True)
-    one = commands.add_parser("serve", help="Serve models over HTTP.")
-    one.add_argument("--config", help="A TOML file; environment variables SWORDPLAY_... win.")
-    one.add_argument("--host", help="The address to listen on; default 127.0.0.1.")
-    one.add_argument("--port", type=int, help="Default 8765; 0 for any that is free.")
-    one.add_argument("--database", help="sqlite:///FILE (default swordplay.db) or postgresql://...")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, more: str, examples: str) -> argparse.ArgumentParser:
+        return commands.add_parser(
+            name,
+            help=COMMANDS[name],
+            description=f"{COMMANDS[name]}{more}",
+            epilog=f"Examples:\n{examples}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    one = command("serve", SERVE, SERVE_EXAMPLES)
+    one.add_argument("--config", metavar="FILE", help="Settings, in TOML.  [default: none]")
+    for name, metavar, about in (
+        ("host", "ADDRESS", "Where to listen; other machines need tokens."),
+        ("port", "N", "0 for any that is free."),
+        ("database", "URL", "sqlite:///FILE or postgresql://..."),
+    ):
+        default = getattr(Settings, name)
+        about = f"{about}  [default: {default}]"
+        one.add_argument(f"--{name}", metavar=metavar, type=type(default), help=about)
     one.set_defaults(run=_serve)
-    one = commands.add_parser("token", help="Make a token and the hash that the server keeps.")
-    one.add_argument("--scope", choices=SCOPES, default="learn")
+
+    one = command("token", TOKEN, TOKEN_EXAMPLES)
+    about = f"{', '.join(SCOPES)}: see above.  [default: learn]"
+    one.add_argument("--scope", metavar="SCOPE", choices=SCOPES, default="learn", help=about)
     one.set_defaults(run=_token)
-    one = commands.add_parser("load-test", help="Measure a running server on this machine.")
-    one.add_argument("--url", default="http://127.0.0.1:8765")
-    one.add_argument("--token", help="With the scope admin, where the server uses tokens.")
-    one.add_argument("--seconds", type=float, default=5.0, help="A phase; at most 60.")
-    one.add_argument("--rows", type=int, default=100, help="A batch.")
-    one.add_argument("--columns", type=int, default=10)
-    one.add_argument("--clients", type=int, default=4, help="Connections at a time; at most 32.")
-    one.add_argument("--arrow", action="store_true", help="Arrow IPC in place of JSON.")
+
+    one = command("load-test", LOAD_TEST, LOAD_TEST_EXAMPLES)
+    one.add_argument("--token", help="With the scope admin.  [default: none]")
+    for name, metavar, value, about in (
+        ("url", "URL", "http://127.0.0.1:8765", "Of the server."),
+        ("seconds", "S", 5.0, "A phase; at most 60."),
+        ("rows", "N", 100, "Of a batch."),
+        ("columns", "N", 10, "Of a row."),
+        ("clients", "N", 4, "Connections at a time; at most 32."),
+    ):
+        about = f"{about}  [default: {value}]"
+        one.add_argument(f"--{name}", metavar=metavar, type=type(value), default=value, help=about)
+    one.add_argument("--arrow", action="store_true", help="Send Arrow IPC in place of JSON.")
     one.add_argument("--json", action="store_true", help="Print JSON.")
     one.set_defaults(run=_load_test)
     return parser

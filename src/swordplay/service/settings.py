@@ -75,6 +75,8 @@ class Settings:
             value = getattr(self, one.name)
             if isinstance(value, int | float) and one.name != "port" and not value > 0:
                 raise SettingsError(f"{one.name} must be positive, not {value!r}.")
+        if not 0 <= self.port <= 65535:
+            raise SettingsError(f"port must be 0 to 65535, not {self.port}.")
         for token in self.tokens:
             scope, _, digest = token.partition(":")
             if scope not in SCOPES or len(digest) != 64 or set(digest) - set("0123456789abcdef"):
@@ -115,8 +117,10 @@ def load(path: str | Path | None = None, environment: Mapping[str, str] | None =
     if path is not None:
         try:
             found = tomllib.loads(Path(path).read_text("utf-8"))
-        except (OSError, tomllib.TOMLDecodeError) as error:
-            raise SettingsError(f"{path}: {error}") from error
+        except OSError as error:
+            raise SettingsError(f"{path} cannot be read: {error.strerror}.") from None
+        except ValueError as error:  # no TOML, or no UTF-8
+            raise SettingsError(f"{path} is no TOML file: {error}") from error
     known = {one.name: type(one.default) for one in fields(Settings)}
     unknown = sorted(set(found) - set(known))
     if unknown:
@@ -136,7 +140,7 @@ def _read(name: str, value: Any, kind: type) -> Any:
         raise SettingsError(f"{name} cannot be {value!r}.")
     try:
         return kind(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise SettingsError(f"{name} must be a {kind.__name__}, not {value!r}.") from None
 
 
