@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ import pyarrow.parquet
 from test_cli import runner
 
 from swordplay.cli import app
+from swordplay.experiments import draw_plotly
+from swordplay.experiments.charts import Bars
 from swordplay.fleet import Fleet, PoolModel
 
 
@@ -54,7 +57,7 @@ def test_fleet_run_writes_tables_and_a_report_by_key(file, tmp_path):
     )
     found = pyarrow.parquet.read_table(out / "tables" / "fleet.predictions.parquet")
     assert found["prediction"].to_numpy().tobytes() == expected.tobytes()
-    keys = pyarrow.parquet.read_table(out / "tables" / "fleet.keys.parquet").to_pydict()
+    keys = pyarrow.parquet.read_table(out / "tables" / "fleet.summary.parquet").to_pydict()
     for key, loss, share in zip(keys["key"], keys["loss"], keys["unexplained"], strict=True):
         mine = np.array(table["shop"].to_pylist()) == key
         y, p = table["revenue"].to_numpy()[mine], expected[mine]
@@ -71,7 +74,7 @@ def test_labels_become_probabilities(file, tmp_path):
     out = tmp_path / "out"
     done = invoke("fleet", "run", file, "--key", "shop", "--target", "revenue", "--out", out)
     assert done.exit_code == 0, done.output
-    keys = pyarrow.parquet.read_table(out / "tables" / "fleet.keys.parquet").to_pydict()
+    keys = pyarrow.parquet.read_table(out / "tables" / "fleet.summary.parquet").to_pydict()
     shop = np.array([line.split(",")[0] for line, _ in rows])
     y = np.array([float(value) > 1 for _, value in rows])
     for key, loss, share in zip(keys["key"], keys["loss"], keys["unexplained"], strict=True):
@@ -143,3 +146,67 @@ def test_it_says_which_columns_are_features(file, tmp_path):
     )
     assert done.stderr == "Features: day, a, b.\nLeft out, because not numbers: note.\n"
     assert "Features: day, a, b." in (tmp_path / "out" / "report.html").read_text()
+
+
+def fleet_of(path, tmp_path, *more):
+    out = tmp_path / "out"
+    done = invoke(
+        "fleet", "run", path, "--key", "id", "--target", "y", "--out", out, "--overwrite", *more
+    )
+    return done, out / "tables"
+
+
+def test_keys_of_a_text_file_stay_as_they_are_written(tmp_path):
+    path = tmp_path / "ids.csv"
+    path.write_text("id,a,y\n007,1,2\n7,2,3\n07,3,4\n7.0,4,5\n")
+    done, tables = fleet_of(path, tmp_path)
+    assert done.exit_code == 0, done.output
+    keys = pyarrow.parquet.read_table(tables / "fleet.summary.parquet")["key"].to_pylist()
+    assert keys == ["007", "7", "07", "7.0"]
+
+
+def test_json_has_every_key_in_numbers(tmp_path):
+    path = tmp_path / "ids.csv"
+    rows = [f"{k},{t},{t % 3}" for t in range(8) for k in range(30)]
+    path.write_text("\n".join(["id,a,y", *rows, "alone,1,"]))
+    done, _ = fleet_of(path, tmp_path, "--json")
+    told = json.loads(done.stdout, parse_constant=lambda name: pytest.fail(name))
+    summary = {row["key"]: row for row in told["summaries"]["fleet"]}
+    assert len(summary) == 31
+    assert summary["3"]["rows"] == 8
+    assert summary["alone"]["loss"] is None
+
+
+@pytest.mark.parametrize("classes", [("0", "1"), ("false", "true"), ("9", "10"), ("no", "yes")])
+def test_two_values_are_classes_and_the_report_says_which(tmp_path, classes):
+    path = tmp_path / "ids.csv"
+    path.write_text("\n".join(["id,a,y", *(f"s,{t % 2},{classes[t % 2]}" for t in range(200))]))
+    done, tables = fleet_of(path, tmp_path)
+    assert done.exit_code == 0, done.output
+    assert f"probability of {classes[1]}." in done.stderr.replace("True", "true")
+    told = pyarrow.parquet.read_table(tables / "fleet.predictions.parquet")["prediction"]
+    ones, zeros = told.to_numpy()[101::2], told.to_numpy()[100::2]
+    assert zeros.mean() < 0.1 < 0.9 < ones.mean()
+
+
+def test_columns_of_one_name_are_refused(tmp_path):
+    path = tmp_path / "ids.csv"
+    path.write_text("id,a,a,y\n1,2,3,4\n")
+    done, _ = fleet_of(path, tmp_path)
+    assert done.exit_code == 2
+    assert "2 columns called 'a'" in done.stderr
+
+
+def test_bars_are_named_by_keys_whatever_these_look_like():
+    chart = Bars("b", "", "", "key", "loss", ("2026-01-31", "1000", "<b>x</b>" * 9), BARS)
+    figure = draw_plotly.figure(chart)
+    assert list(figure.data[0].x) == [0, 1, 2]
+    assert figure.layout.xaxis.ticktext[:2] == ("2026-01-31", "1000")
+    assert figure.layout.xaxis.ticktext[2].startswith("&lt;b&gt;x")
+    assert "…" in figure.layout.xaxis.ticktext[2]
+    sideways = draw_plotly.figure(replace(chart, sideways=True))
+    assert list(sideways.data[0].y) == [0, 1, 2]
+    assert sideways.layout.yaxis.ticktext == figure.layout.xaxis.ticktext
+
+
+BARS = (("loss", np.array([3.0, 2.0, 1.0]), np.zeros(3)),)

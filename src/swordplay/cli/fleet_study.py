@@ -43,7 +43,7 @@ class KeyedRows:
 
 def read(path: Path, key: str, target: str, time: str | None, features: Sequence[str]) -> KeyedRows:
     """Read a CSV, TSV, Parquet or Arrow file; missing features and labels become NaN."""
-    table = userdata._read(path)
+    table = userdata._read(path, text=key)
     for name in (key, target, *([time] if time else []), *features):
         if name not in table.column_names:
             raise ValueError(
@@ -66,20 +66,7 @@ def read(path: Path, key: str, target: str, time: str | None, features: Sequence
             f"The time {time!r} holds {table[time].type}, which is no order of time: write "
             "numbers, or dates like 2026-01-31."
         )
-    labels = None
-    if userdata._is_number(table[target].type):
-        y = _floats(table[target])
-    else:
-        classes = sorted(table[target].drop_null().unique().to_pylist(), key=str)
-        if len(classes) != 2:
-            if why := userdata.spoiled(path, table[target], target):
-                raise ValueError(f"{why}.")
-            raise ValueError(
-                f"The target {target!r} holds {len(classes)} classes; a fleet takes numbers or two."
-            )
-        labels = (classes[0], classes[1])
-        told = {classes[0]: 0.0, classes[1]: 1.0, None: np.nan}
-        y = np.array([told[value] for value in table[target].to_pylist()])
+    y, labels = _targets(path, table[target], target)
     whole = table[key].type
     keys = table[key].to_numpy() if str(whole).startswith(("int", "uint")) else table[key]
     return KeyedRows(
@@ -88,9 +75,37 @@ def read(path: Path, key: str, target: str, time: str | None, features: Sequence
         y=y,
         times=table[time].to_numpy() if time else None,
         names=tuple(used),
-        notes=tuple(userdata.notes(used, text)),
+        notes=(*userdata.notes(used, text), *_meaning(target, labels)),
         labels=labels,
     )
+
+
+def _targets(path: Path, column: Any, name: str) -> tuple[Array, tuple[Any, Any] | None]:
+    """Return the targets and, where there are two of them, which classes are 0 and 1."""
+    classes = sorted(column.drop_null().unique().to_pylist(), key=_rank)
+    if len(classes) == 2:
+        told = {classes[0]: 0.0, classes[1]: 1.0, None: np.nan}
+        return np.array([told[value] for value in column.to_pylist()]), (classes[0], classes[1])
+    if userdata._is_number(column.type):
+        return _floats(column), None
+    if why := userdata.spoiled(path, column, name):
+        raise ValueError(f"{why}.")
+    shown = ", ".join(map(str, classes[:5])) + (", ..." if len(classes) > 5 else "")
+    raise ValueError(
+        f"The target {name!r} holds {len(classes)} classes ({shown}); a fleet takes numbers or two."
+    )
+
+
+def _rank(value: Any) -> tuple[float, str]:
+    """Return what sorts numbers by size and everything else by its name."""
+    number = isinstance(value, int | float)
+    return (float(value), "") if number else (0.0, str(value))
+
+
+def _meaning(target: str, labels: tuple[Any, Any] | None) -> list[str]:
+    if labels is None:
+        return []
+    return [f"{target} has two classes: predictions are the probability of {labels[1]!s}."]
 
 
 def _empty(column: Any) -> int:
@@ -131,9 +146,12 @@ def experiment(rows: KeyedRows, key: str, target: str) -> Experiment:
             _curve(figures["key"][k], losses[order[whose[order] == k]]) for k in _followed(figures)
         ]
         return {
-            "keys": figures,
+            "summary": figures,
             "predictions": {
-                "key": [str(name) for name in keys], "target": rows.y, "prediction": told
+                "key": [str(name) for name in keys],
+                **({} if rows.times is None else {"time": rows.times}),
+                "target": rows.y,
+                "prediction": told,
             },
             "curves": {name: np.concatenate([c[name] for c in curves]) for name in curves[0]},
         }  # fmt: skip
@@ -194,7 +212,7 @@ def _followed(table: Any) -> list[int]:
 
 def charts(tables: Tables) -> Sequence[Chart]:
     """Draw the worst keys, those that drift most, how they fared, and all keys in a row."""
-    keys, curves = tables["keys"], tables["curves"]
+    keys, curves = tables["summary"], tables["curves"]
     drawn: list[Chart] = []
     for column, title, label, caption in (
         (
@@ -212,7 +230,8 @@ def charts(tables: Tables) -> Sequence[Chart]:
         values = np.nan_to_num(np.asarray(keys[column], dtype=float)[chosen])
         names = tuple(str(keys["key"][k]) for k in chosen)
         groups = ((column, values, np.zeros(len(values))),)
-        drawn.append(Bars(f"fleet-{column}", title, caption, "key", label, names, groups))
+        name = f"fleet-{column}"
+        drawn.append(Bars(name, title, caption, "key", label, names, groups, sideways=True))
     series = []
     for name in curves.distinct("key"):
         mine = curves.where(key=name)
@@ -241,7 +260,7 @@ def charts(tables: Tables) -> Sequence[Chart]:
 
 def findings(tables: Tables) -> Sequence[Finding]:
     """Say what stands out."""
-    keys = tables["keys"]
+    keys = tables["summary"]
     told, shares = [], np.asarray(keys["unexplained"], dtype=float)
     shares = shares[np.isfinite(shares)]
     if len(shares) > 1:
@@ -274,7 +293,7 @@ def _percent(share: float) -> str:
 
 def overview(tables: Any) -> tuple[list[str], list[list[str]]]:
     """Return one row for each of the worst keys."""
-    keys = tables["fleet"]["keys"]
+    keys = tables["fleet"]["summary"]
     head = [
         "worst keys", "rows", "unexplained", "loss", "recent", "memory", "largest drift", "at row",
         "skipped",

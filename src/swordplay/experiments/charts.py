@@ -10,6 +10,17 @@ import numpy as np
 from swordplay._types import Array
 from swordplay.experiments.tables import Columns, Table, stack
 
+LONGEST = 28
+
+
+def cut(text: str) -> str:
+    """Return a text that fits beside an axis.
+
+    >>> cut("a name"), cut("a name that nobody can read at a glance")
+    ('a name', 'a name that nob…at a glance')
+    """
+    return text if len(text) <= LONGEST else f"{text[:15]}…{text[16 - LONGEST :]}"
+
 
 @dataclass(frozen=True)
 class Look:
@@ -142,6 +153,8 @@ class Bars(Chart):
     groups: tuple[tuple[str, Array, Array], ...] = ()
     """Label, heights, error bars."""
     y_log: bool = False
+    sideways: bool = False
+    """Whether categories stand one above the other, the first on top: room for long names."""
 
     def numbers(self) -> Table:
         """Return heights and error bars."""

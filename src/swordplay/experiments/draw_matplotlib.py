@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from swordplay._types import Array
-from swordplay.experiments.charts import Bars, Boxes, Chart, HeatMap, Lines, Series, look
+from swordplay.experiments.charts import Bars, Boxes, Chart, HeatMap, Lines, Series, cut, look
 
 DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 MARKERS = {
@@ -123,19 +123,27 @@ def _bars(out: Figure, axes: Any, chart: Bars) -> None:
     count = len(chart.groups)
     places = np.arange(len(chart.categories))
     width = 0.8 / count
+    draw, spread = (axes.barh, "xerr") if chart.sideways else (axes.bar, "yerr")
     for index, (label, heights, errors) in enumerate(chart.groups):
         bars: Array = places + (index - (count - 1) / 2) * width
-        axes.bar(
+        draw(
             bars,
             heights,
             width,
-            yerr=errors if np.any(errors) else None,
             capsize=2,
             label=label,
             color=look(label, index).color,
+            **{spread: errors if np.any(errors) else None},
         )
-    axes.set_xticks(places, chart.categories)
-    _scales(axes, False, chart.y_log)
+    names = [cut(name) for name in chart.categories]
+    if chart.sideways:
+        axes.set_yticks(places, names)
+        axes.invert_yaxis()
+        axes.set_xlabel(chart.y_label)
+        axes.set_ylabel(chart.x_label)
+    else:
+        axes.set_xticks(places, names)
+    _scales(axes, chart.y_log and chart.sideways, chart.y_log and not chart.sideways)
     _legend(out, axes, 3 if count > 2 else 2)
 
 

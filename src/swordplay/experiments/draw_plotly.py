@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from html import escape
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 import plotly.io as pio
 
-from swordplay.experiments.charts import Bars, Boxes, Chart, HeatMap, Lines, Series, look
+from swordplay.experiments.charts import Bars, Boxes, Chart, HeatMap, Lines, Series, cut, look
 
 CONFIG = {
     "displaylogo": False,
@@ -99,13 +100,13 @@ def _lines(out: Any, chart: Lines) -> None:
                 showlegend=False,
                 legendgroup=s.label,
                 visible=shown,
-                name=s.text,
+                name=_plain(s.text),
             )
         out.add_scatter(
             x=s.x,
             y=s.y,
             mode="lines+markers" if s.markers else "lines",
-            name=s.text,
+            name=_plain(s.text),
             legendgroup=s.label,
             visible=shown,
             line={
@@ -114,7 +115,7 @@ def _lines(out: Any, chart: Lines) -> None:
                 "dash": "dot" if s.reference else look(s.label, index).dash,
             },
             marker={"symbol": look(s.label, index).marker, "size": 8},
-            hovertemplate=f"{s.label}<br>{chart.x_label} %{{x:,}}<br>"
+            hovertemplate=f"{_plain(s.label)}<br>{chart.x_label} %{{x:,}}<br>"
             f"{chart.y_label} %{{y:,.4g}}<extra></extra>",
         )
     if chart.x_log:
@@ -149,17 +150,36 @@ def _boxes(out: Any, chart: Boxes) -> None:
 
 
 def _bars(out: Any, chart: Bars) -> None:
+    # Named by place: Plotly would take names like 007 or 2026-01-31 for numbers and dates.
+    places = np.arange(len(chart.categories))
     for index, (label, heights, errors) in enumerate(chart.groups):
+        error = {"type": "data", "array": errors, "visible": bool(np.any(errors))}
         out.add_bar(
-            x=list(chart.categories),
-            y=heights,
-            name=label,
+            **{"x": heights, "y": places, "orientation": "h", "error_x": error}
+            if chart.sideways
+            else {"x": places, "y": heights, "error_y": error},
+            name=_plain(label),
             marker={"color": look(label, index).color},
-            error_y={"type": "data", "array": errors, "visible": bool(np.any(errors))},
+            customdata=[_plain(name) for name in chart.categories],
+            hovertemplate=f"%{{customdata}}<br>{_plain(label)} "
+            f"%{{{'x' if chart.sideways else 'y'}:,.4g}}<extra></extra>",
         )
-    out.update_layout(barmode="group", bargap=0.25, yaxis={"rangemode": "tozero"})
+    names = {"tickvals": places, "ticktext": [_plain(cut(name)) for name in chart.categories]}
+    by_name, by_height = ("yaxis", "xaxis") if chart.sideways else ("xaxis", "yaxis")
+    out.update_layout(barmode="group", bargap=0.25)
+    out.update_layout({by_name: names, by_height: {"rangemode": "tozero"}})
+    if chart.sideways:
+        out.update_layout(
+            xaxis={"title": {"text": chart.y_label}},
+            yaxis={"title": {"text": chart.x_label}, "autorange": "reversed"},
+        )
     if chart.y_log:
-        _log(out, "yaxis", *(heights for _, heights, _ in chart.groups))
+        _log(out, by_height, *(heights for _, heights, _ in chart.groups))
+
+
+def _plain(text: str) -> str:
+    """Return a text that Plotly shows as it is: it reads tags."""
+    return escape(text, quote=False)
 
 
 def _heat_map(out: Any, chart: HeatMap) -> None:

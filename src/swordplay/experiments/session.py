@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ class Outcome:
             "report": str(self.report),
             "overview": [dict(zip(head, row, strict=True)) for row in rows],
             "summaries": {
-                name: list(tables["summary"].rows())
+                name: [_finite(row) for row in tables["summary"].rows()]
                 for name, tables in self.results.tables.items()
                 if "summary" in tables
             },
@@ -48,6 +49,11 @@ class Outcome:
             ],
             "manifest": self.manifest,
         }
+
+
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row as JSON can hold it: what is no number is null."""
+    return {k: None if isinstance(v, float) and not isfinite(v) else v for k, v in row.items()}
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,11 +26,11 @@ from swordplay.streams import LinearStream
 TASKS = ("regression", "classification")
 LOSSES = {"huber": Huber(2.0), "squared": Squared(), "absolute": Absolute(), "logistic": Logistic()}
 READERS = {
-    ".csv": lambda path: _separated(path, ",;\t"),
-    ".tsv": lambda path: _separated(path, "\t"),
-    ".parquet": pyarrow.parquet.read_table,
-    ".arrow": lambda path: _arrow(path),
-    ".feather": lambda path: _arrow(path),
+    ".csv": lambda path, text: _separated(path, ",;\t", text),
+    ".tsv": lambda path, text: _separated(path, "\t", text),
+    ".parquet": lambda path, text: pyarrow.parquet.read_table(path),
+    ".arrow": lambda path, text: _arrow(path),
+    ".feather": lambda path, text: _arrow(path),
 }
 NUMBER = r"^\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity))\s*$"
 COMMA = r"^\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$"
@@ -208,8 +209,10 @@ def _listed(names: Sequence[str]) -> str:
 # ---------------------------------------------------------------------- reading
 
 
-def _separated(path: Path, delimiters: str) -> Any:
+def _separated(path: Path, delimiters: str, text: str) -> Any:
     """Read a CSV file, separated by the first of the delimiters that its header has.
+
+    The column ``text`` stays as it is written: 007 is not 7.
 
     An empty cell is null in every column, also in one of strings. (Arrow could do that itself, but
     only so that the words "NA" and "null" were null, too.)
@@ -218,7 +221,8 @@ def _separated(path: Path, delimiters: str) -> Any:
         header = file.readline()
     delimiter = next((one for one in delimiters if one.encode() in header), delimiters[0])
     options = pyarrow.csv.ParseOptions(delimiter=delimiter)
-    table = pyarrow.csv.read_csv(path, parse_options=options)
+    kinds = pyarrow.csv.ConvertOptions(column_types={text: pa.string()})
+    table = pyarrow.csv.read_csv(path, parse_options=options, convert_options=kinds)
     for place, field in enumerate(table.schema):
         if field.type == pa.string():
             column = table.column(place)
@@ -236,16 +240,20 @@ def _arrow(path: Path) -> Any:
             return pyarrow.ipc.open_stream(source).read_all()
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path, text: str = "") -> Any:
     reader: Any = READERS.get(path.suffix.lower())
     if reader is None:
         raise ValueError(f"{path}: the ending must be one of {', '.join(READERS)}.")
     if not path.is_file():
         raise ValueError(f"There is no file {path}.")
     try:
-        return reader(path)
+        table = reader(path, text)
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
+    for name, times in Counter(table.column_names).items():
+        if times > 1:
+            raise ValueError(f"{path} has {times} columns called {name!r}: rename them.")
+    return table
 
 
 def _is_number(kind: Any) -> bool:
