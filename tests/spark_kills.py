@@ -85,8 +85,9 @@ class Kill(NamedTuple):
 
 
 def batches(root, of):
-    folder = root / "checkpoint" / of
-    return sum(path.name.isdigit() for path in folder.iterdir()) if folder.is_dir() else 0
+    folder = root / "checkpoint" / of  # Spark removes the files of old batches
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    return max((int(name) + 1 for name in names if name.isdigit()), default=0)
 
 
 def now(root, whose):
