@@ -70,7 +70,7 @@ class Model(Protocol):
         """Return how many rows each one learned."""
 
     def look(self, rows: Array, stats: Array) -> dict[str, Array]:
-        """Return every learner's effective memory in rows, its drift in octaves, and its largest."""
+        """Return every learner's memory in rows, its drift in octaves, and its largest drift."""
 
 
 class PaperModel(Model):
@@ -293,7 +293,10 @@ def as_model(given: Ensemble | Model | Fleet, loss: Loss | None = None) -> Model
         raise TypeError("loss= belongs to a learner of the paper; a pool names its own.")
     model = getattr(given, "model", given)
     if not isinstance(model, PaperModel | PoolModel):
-        raise TypeError(f"A fleet is of learners of the paper or of PoolModel(dim), not {given!r}.")
+        raise TypeError(
+            "A fleet is of learners of the paper, or of PoolModel(dim), which is the default pool "
+            f"of SwordRegressor and SwordClassifier; not of {given!r}."
+        )
     return model
 
 
@@ -318,9 +321,32 @@ def restore(saved: dict[str, Any]) -> Model:
 
 
 def refuse_other(mine: Model, theirs: Model, what: str) -> None:
-    """Refuse a state of another model, with both shown."""
-    a, b = mine.definition(), theirs.definition()
+    """Refuse a state of another model, with what differs and both shown."""
+    a, b = _readable(mine.definition()), _readable(theirs.definition())
     if a != b:
         raise StateError(
-            f"{what} belongs to another model.\n  given: {json.dumps(a)}\n  there: {json.dumps(b)}"
+            f"{what} belongs to another model.\n"
+            + "\n".join(f"  {line}" for line in _differences("model", a, b))
+            + f"\n  given: {json.dumps(a)}\n  there: {json.dumps(b)}"
         )
+
+
+def _readable(value: Any) -> Any:
+    """Return a definition with its arrays as lists and its parts by their names."""
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return files._decode(value).tolist()
+    if "part" in value:
+        return {value["part"]: _readable(value["arguments"])}
+    return {name: _readable(inner) for name, inner in value.items()}
+
+
+def _differences(name: str, a: Any, b: Any) -> list[str]:
+    """Return a line for every field in which two definitions differ."""
+    if isinstance(a, dict) and isinstance(b, dict) and a.keys() & b.keys():
+        fields = dict.fromkeys([*a, *b])
+        lines = [line for f in fields for line in _differences(f, a.get(f), b.get(f))]
+        # A learner of other constants begins otherwise, too.
+        return [line for line in lines if len(lines) == 1 or not line.startswith("begins:")]
+    return [] if a == b else [f"{name}: {json.dumps(a)} here, {json.dumps(b)} there"]
