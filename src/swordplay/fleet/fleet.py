@@ -299,7 +299,6 @@ class Fleet:
         )
         return other
 
-    @_alone
     def merge(self, other: Fleet) -> Self:
         """Take over copies of another fleet's learners, of the same model and other keys."""
         refuse_other(self.model, other.model, "The other fleet")
