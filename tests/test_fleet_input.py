@@ -288,7 +288,7 @@ def test_a_state_with_settings_that_no_fleet_has_is_refused(told):
 def test_another_model_is_told_by_what_differs():
     def refused(one, other):
         with pytest.raises(StateError) as told:
-            Fleet.from_bytes(Fleet(one).to_bytes(), like=other)
+            Fleet.from_bytes((one if isinstance(one, Fleet) else Fleet(one)).to_bytes(), like=other)
         lines = str(told.value).splitlines()
         assert lines[-2].startswith("  given: ")
         assert lines[-1].startswith("  there: ")
@@ -306,7 +306,11 @@ def test_another_model_is_told_by_what_differs():
     assert refused(PoolModel(3, loss="absolute"), PoolModel(3)) == [
         'loss: "squared" here, "absolute" there'
     ]
-    assert len(refused(PoolModel(3), paper())) == 1
+    assert refused(PoolModel(3), paper()) == []  # nothing in common: all of both is shown
+    rough = Fleet(paper(), sp.Huber(2.0))
+    assert refused(rough, Fleet(paper(), sp.Huber(3.0))) == ["Huber: 3.0 here, 2.0 there"]
+    assert refused(rough, paper()) == ['loss: {"Squared": 0.0} here, {"Huber": 2.0} there']
+    assert "[0.0, 0.0, 0.0]" in repr(rough)
     trained = paper()
     trained.learn(np.ones(3))
     assert refused(trained, paper())[0].startswith("begins: ")

@@ -19,7 +19,7 @@ from swordplay.assumptions import AssumptionWarning
 from swordplay.ensemble import Ensemble
 from swordplay.fleet.batches import read_batch, read_times
 from swordplay.fleet.keys import Keys
-from swordplay.fleet.models import AVERAGED, EXPERIENCED, Model, as_model, refuse_other
+from swordplay.fleet.models import AVERAGED, EXPERIENCED, Model, as_model, readable, refuse_other
 from swordplay.fleet.store import Learners, Store
 from swordplay.fleet.work import Work
 from swordplay.kernels import fleet as kernels
@@ -390,7 +390,7 @@ class Fleet:
         return from_bytes(data, None if like is None else as_model(like), about, **how)
 
     def __repr__(self) -> str:
-        return f"Fleet({len(self)} keys, {self.model.definition()})"
+        return f"Fleet({len(self)} keys, {readable(self.model.definition())})"
 
 
 Like = Ensemble | Model | Fleet

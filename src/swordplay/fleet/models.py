@@ -322,24 +322,24 @@ def restore(saved: dict[str, Any]) -> Model:
 
 def refuse_other(mine: Model, theirs: Model, what: str) -> None:
     """Refuse a state of another model, with what differs and both shown."""
-    a, b = _readable(mine.definition()), _readable(theirs.definition())
+    a, b = readable(mine.definition()), readable(theirs.definition())
     if a != b:
-        raise StateError(
-            f"{what} belongs to another model.\n"
-            + "\n".join(f"  {line}" for line in _differences("model", a, b))
-            + f"\n  given: {json.dumps(a)}\n  there: {json.dumps(b)}"
-        )
+        lines = _differences("model", a, b) if a.keys() == b.keys() else []
+        lines += [f"given: {json.dumps(a)}", f"there: {json.dumps(b)}"]
+        raise StateError("\n  ".join([f"{what} belongs to another model.", *lines]))
 
 
-def _readable(value: Any) -> Any:
+def readable(value: Any) -> Any:
     """Return a definition with its arrays as lists and its parts by their names."""
     if not isinstance(value, dict):
         return value
     if "array" in value:
         return files._decode(value).tolist()
     if "part" in value:
-        return {value["part"]: _readable(value["arguments"])}
-    return {name: _readable(inner) for name, inner in value.items()}
+        return {value["part"]: readable(value["arguments"])}
+    if "name" in value:  # a loss
+        return {value["name"]: value["number"]}
+    return {name: readable(inner) for name, inner in value.items()}
 
 
 def _differences(name: str, a: Any, b: Any) -> list[str]:
