@@ -201,6 +201,7 @@ def test_a_disk_that_is_full_leaves_no_half_plan(tmp_path, monkeypatch):
         patch.setattr(os, "fsync", full)
         with pytest.raises(OSError, match="No space"):
             brief(folder=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["games"]
     assert dump(brief(folder=tmp_path)) == dump(brief())
 
 

@@ -62,8 +62,8 @@ def sweep(
     was stopped on its way. It is a dict of columns: ``pandas.DataFrame(table)`` makes a frame.
 
     Args:
-        learners: name -> function of a stream that builds a learner; or classes of learners, which
-            are built with ``domain`` and ``stream.assumptions(domain)``.
+        learners: name -> function of a stream that builds a learner; or classes of learners, in a
+            list or by names, which are built with ``domain`` and ``stream.assumptions(domain)``.
         streams: name -> function of a seed that builds a stream.
         seeds: whole numbers.
         engine: "threads" (compiled games hold no lock), "processes" (games with parts in Python),
