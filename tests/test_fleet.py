@@ -62,9 +62,10 @@ DOMAINS = [
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_a_fleet_is_so_many_learners_bit_for_bit(domain, dtype):
     for kind, more in [(sp.SwordPP, {}), (sp.OGD, {}), (sp.Ader, {"surrogate": True})]:
-        loss = sp.Huber(0.3)
+        loss = sp.Logistic() if kind is sp.OGD else sp.Huber(0.3)
         learner = paper(domain, kind, dtype, **more)
         keys, X, y = stream()
+        y = np.sign(y) if kind is sp.OGD else y
         fleet = Fleet(learner, loss, workers=2)
         predictions = in_batches(fleet, keys, X, y, [1, 250, 349])
         alone = {key: learner.copy() for key in set(keys.tolist())}

@@ -100,6 +100,16 @@ class Life(RuleBasedStateMachine):
         for part in parts[1:]:
             self.fleet.merge(part)
 
+    @rule(ks=st.lists(st.integers(0, KEYS - 1), min_size=1, max_size=4))
+    def leave(self, ks):
+        names = [self.name(k) for k in ks if self.name(k) in self.alone]
+        stay = [key for key in self.fleet.keys if key not in names]
+        self.fleet.remove(names)
+        assert self.fleet.keys == stay
+        for key in set(names):
+            for known in (self.alone, self.newest, self.late, self.skipped):
+                known.pop(key, None)
+
     @invariant()
     def nothing_is_lost(self):
         assert set(self.fleet.keys) == set(self.alone)

@@ -156,3 +156,88 @@ def test_wrong_requests_are_refused(tmp_path):
     (tmp_path / "sweep.json").write_text('{"format": 0}')
     with pytest.raises(ValueError, match="holds a sweep by"):
         sp.sweep([sp.OGD], {"abrupt": stream}, [0], domain=DOMAIN, folder=tmp_path)
+
+
+def brief(engine="threads", learners=(sp.OGD,), seeds=(0,), **more):
+    return sp.sweep(list(learners), {"abrupt": stream}, seeds, engine, domain=DOMAIN, **more)
+
+
+LEARNER = sp.OGD(DOMAIN, stream(0).assumptions(DOMAIN))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "told"),
+    [
+        ({"learners": [LEARNER]}, TypeError, "list of learners is of classes"),
+        ({"learners": {"mine": LEARNER}}, TypeError, "'mine' must be a function of a stream"),
+        ({"learners": sp.OGD}, TypeError, "a list of classes"),
+        ({"streams": [stream]}, TypeError, "name -> function of a seed"),
+        ({"streams": {"abrupt": stream(0)}}, TypeError, "'abrupt' must be a function of a seed"),
+        ({"seeds": 5}, TypeError, r"say range\(5\)"),
+        ({"seeds": [1.7]}, TypeError, "whole numbers"),
+        ({"jobs": 0}, ValueError, "at least 1, or -1"),
+        ({"jobs": 1.5}, TypeError, "integer"),
+        ({"measure": lambda run, stream: {"seed": 3.0}}, SweepError, "'seed' is taken"),
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_named(wrong, error, told):
+    right = {"learners": [sp.OGD], "streams": {"abrupt": stream}, "seeds": [0], "domain": DOMAIN}
+    with pytest.raises(error, match=told):
+        sp.sweep(**{**right, **wrong})
+
+
+def test_seeds_may_come_one_by_one_and_jobs_may_be_counted_from_the_end():
+    table = brief(learners=[sp.OGD, sp.OEGD], seeds=(seed for seed in range(2)), jobs=-2)
+    assert table["seed"].tolist() == [0, 1, 0, 1]
+    named = sp.sweep({"OGD": sp.OGD, "OEGD": sp.OEGD}, {"abrupt": stream}, [0, 1], domain=DOMAIN)
+    assert dump(named) == dump(table)
+
+
+def test_a_disk_that_is_full_leaves_no_half_plan(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            brief(folder=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["games"]
+    assert dump(brief(folder=tmp_path)) == dump(brief())
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]"])
+def test_a_plan_that_cannot_be_read_is_named(tmp_path, content):
+    brief(folder=tmp_path)
+    (tmp_path / "sweep.json").write_text(content)
+    with pytest.raises(ValueError, match=r"sweep\.json cannot be read.*delete the file"):
+        brief(folder=tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b'{"loss": 1', b"\xff\x00"])
+def test_a_result_that_cannot_be_read_is_made_again(tmp_path, content):
+    whole = brief(folder=tmp_path, seeds=range(3))
+    lost = sorted((tmp_path / "games").iterdir())[0]
+    lost.write_bytes(content)
+    with pytest.warns(UserWarning, match=f"{lost.name} cannot be read"):
+        again = brief(folder=tmp_path, seeds=range(3))
+    assert dump(again) == dump(whole)
+
+
+def mine(run, stream):
+    return {"mine": 1.0}
+
+
+def test_a_folder_is_for_one_experiment(tmp_path):
+    class OGD(sp.OEGD):
+        pass
+
+    brief(folder=tmp_path)
+    brief(folder=tmp_path, learners=[sp.OEGD])  # more learners may come
+    wide = sp.Ball(dim=3, radius=5.0)
+    with pytest.raises(ValueError, match=r"radius=1\.0.*radius=5\.0.*domain differ"):
+        sp.sweep([sp.OGD], {"abrupt": stream}, [0], domain=wide, folder=tmp_path)
+    with pytest.raises(ValueError, match=r"sweeps\.standard.*test_sweeps\.mine.*measure differ"):
+        brief(folder=tmp_path, measure=mine)
+    with pytest.raises(ValueError, match="OGD differ"):
+        brief(folder=tmp_path, learners=[OGD])
+    assert dump(brief(folder=tmp_path)) == dump(brief())

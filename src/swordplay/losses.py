@@ -12,6 +12,7 @@ import numpy as np
 
 from swordplay._types import Array, ArrayLike
 from swordplay.kernels import codes
+from swordplay.kernels import losses as kernels
 
 
 class Loss:
@@ -117,15 +118,24 @@ class Logistic(Loss):
 
     def value(self, y: ArrayLike, prediction: ArrayLike) -> Array:
         """Return the log loss, without overflow."""
-        margin = np.asarray(y, dtype=np.float64) * np.asarray(prediction, dtype=np.float64)
-        return np.asarray(np.logaddexp(0.0, -margin))
+        return self._paid(y, prediction)[0]
 
     def slope(self, y: ArrayLike, prediction: ArrayLike) -> Array:
         """Return -y / (1 + exp(y prediction)), without overflow."""
-        sign = np.asarray(y, dtype=np.float64)
-        margin = sign * np.asarray(prediction, dtype=np.float64)
-        decay = np.exp(-np.abs(margin))
-        return np.asarray(-sign * np.where(margin >= 0, decay, 1.0) / (1.0 + decay))
+        return self._paid(y, prediction)[1]
+
+    def _paid(self, y: ArrayLike, prediction: ArrayLike) -> tuple[Array, Array]:
+        """Return both by the kernel: NumPy's own exp may differ from it in the last bit."""
+        y, prediction = np.asarray(y, np.float64), np.asarray(prediction, np.float64)
+        if y.shape != prediction.shape:
+            y, prediction = np.broadcast_arrays(y, prediction)
+        values, slopes = np.empty(y.shape), np.empty(y.shape)
+        # Copies, so that the kernel meets one kind of array alone.
+        kernels.pay(
+            self.code, self.number, y.flatten(), prediction.flatten(),
+            values.reshape(-1), slopes.reshape(-1),
+        )  # fmt: skip
+        return values, slopes
 
     def check_targets(self, y: Array) -> None:
         """Refuse targets other than -1 and +1."""

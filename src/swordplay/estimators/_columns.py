@@ -1,4 +1,4 @@
-"""Named columns: kept, reordered, new ones, missing ones; tables of any library to one matrix."""
+"""Named columns: kept, reordered, new ones, missing ones."""
 
 from __future__ import annotations
 
@@ -8,30 +8,6 @@ from typing import Any
 import numpy as np
 
 from swordplay._types import Array
-
-
-def names_of(table: Any) -> list[str] | None:
-    """Return the names of a table's columns (pandas, polars, Arrow); None where it has none."""
-    names = getattr(table, "column_names", None)  # Arrow
-    if names is None:
-        names = getattr(table, "columns", None)
-    if names is None:
-        return None
-    found = list(names)
-    return found if found and all(isinstance(name, str) for name in found) else None
-
-
-def arrow_matrix(table: Any) -> Any:
-    """Return an Arrow table or batch as a matrix; anything else as it is."""
-    if hasattr(table, "column_names") and hasattr(table, "to_pydict"):
-        columns = [column.to_numpy(zero_copy_only=False) for column in table.columns]
-        return np.column_stack(columns) if columns else np.empty((len(table), 0))
-    return table
-
-
-def plain(array: Any) -> Array:
-    """Return float64 that the kernels were compiled for: C order, aligned, writeable."""
-    return np.require(array, np.float64, ["C", "W", "A", "E"])
 
 
 class Columns:

@@ -14,9 +14,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from swordplay import state
+from swordplay._tables import arrow_matrix, names_of, plain
 from swordplay._types import Array
 from swordplay.estimators import _engines
-from swordplay.estimators._columns import Columns, arrow_matrix, names_of, plain
+from swordplay.estimators._columns import Columns
 from swordplay.estimators.delayed import Delayed
 from swordplay.estimators.look_inside import LookInside
 from swordplay.state import StateError

@@ -9,9 +9,9 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from swordplay._tables import plain
 from swordplay._types import Array
 from swordplay.estimators import _engines
-from swordplay.estimators._columns import plain
 from swordplay.estimators._paper import KINDS
 from swordplay.estimators._shared import Rows, StreamEstimator, pieces
 from swordplay.estimators.conformal import Conformal

@@ -23,9 +23,10 @@ except ModuleNotFoundError as error:
         'swordplay.estimators.river needs River: pip install "swordplay[river]"'
     ) from None
 
+from swordplay._tables import plain
 from swordplay._types import Array
 from swordplay.estimators import _engines
-from swordplay.estimators._columns import Columns, plain
+from swordplay.estimators._columns import Columns
 from swordplay.estimators._labels import Labels, normalised
 from swordplay.estimators._pool import Pool
 from swordplay.estimators.look_inside import LookInside

@@ -10,17 +10,25 @@ from swordplay.kernels.fleet import STATS
 BLOCK_BYTES = 1 << 22
 
 
+def bytes_of(width: int, dtype: np.dtype[np.generic]) -> int:
+    """Return what a learner takes: its row and its figures."""
+    return width * dtype.itemsize + 8 * STATS
+
+
 class Blocks:
     """Slots 0, 1, 2, ... for state rows and their figures, ``per_block`` of them in an array.
 
     Args:
         width: floats in a row.
         dtype: of the rows.
+        most: slots that will ever be asked for, if that is known.
     """
 
-    def __init__(self, width: int, dtype: np.dtype[np.generic]) -> None:
+    def __init__(self, width: int, dtype: np.dtype[np.generic], most: int | None = None) -> None:
         self.width, self.dtype = width, dtype
         self.per_block = max(1, BLOCK_BYTES // (width * dtype.itemsize))
+        if most is not None:
+            self.per_block = min(self.per_block, most)
         self.rows: list[Array] = []
         self.stats: list[Array] = []
         self._used = 0
@@ -33,8 +41,8 @@ class Blocks:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all blocks."""
-        return sum(rows.nbytes for rows in self.rows) + sum(stats.nbytes for stats in self.stats)
+        """Bytes of all learners; blocks may have room for more."""
+        return self.in_use * bytes_of(self.width, self.dtype)
 
     def take(self, count: int) -> Array:
         """Return ``count`` slots to write to: freed ones first, then new ones."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from swordplay._types import Array
+from swordplay.fleet.batches import TIMES
 from swordplay.fleet.keys import from_text, to_text
 from swordplay.fleet.models import Model, refuse_other, restore
 from swordplay.kernels.fleet import STATS
@@ -89,6 +90,32 @@ def check_header(told: dict[str, Any], like: Model | None, what: str) -> Model:
     return model
 
 
+def _settings(fleet: Fleet) -> dict[str, Any]:
+    """Return what a fleet goes on with, beside its learners."""
+    told = {"times": fleet._time_kind, "late": fleet.late, "warm_start": bool(fleet.warm_start)}
+    return told if fleet.columns is None else {**told, "columns": fleet.columns}
+
+
+def _empty(told: dict[str, Any], model: Model, what: str, how: dict[str, Any]) -> Fleet:
+    """Return a fleet with the settings of a state, but for those that ``how`` names."""
+    from swordplay.fleet.fleet import LATE, Fleet
+
+    kind, columns = told.get("times"), told.get("columns")
+    late, warm = told.get("late", LATE[0]), told.get("warm_start", False)
+    named = columns is None or (
+        isinstance(columns, list)
+        and all(isinstance(name, str) for name in columns)
+        and len(columns) == len(set(columns)) == model.dim
+    )
+    if not (named and kind in (None, *TIMES) and late in LATE and isinstance(warm, bool)):
+        raise StateError(
+            f"{what} has settings that no fleet has: {kind=}, {late=}, {warm=}, {columns=}."
+        )
+    fleet = Fleet(model, **{"late": late, "warm_start": warm, **how})
+    fleet._time_kind, fleet._columns = kind, columns
+    return fleet
+
+
 def _schema(pa: Any, kind: str, width: int) -> Any:
     key = {"whole": pa.int64(), "text": pa.string()}[kind]
     kinds = (key, pa.binary(width), pa.binary(8 * STATS), pa.int64(), pa.int64())
@@ -105,7 +132,7 @@ def save(fleet: Fleet, path: str | os.PathLike[str]) -> None:
         if len(set(keys)) < len(keys):
             raise TypeError("Two keys are different and look the same in a file: give them names.")
     told = {
-        **header(fleet.model), "keys": kind, "times": fleet._time_kind, "count": len(fleet)
+        **header(fleet.model), **_settings(fleet), "keys": kind, "count": len(fleet)
     }  # fmt: skip
     text = json.dumps(told)
     plain = _schema(pa, kind, fleet.model.fresh.nbytes)
@@ -121,7 +148,7 @@ def save(fleet: Fleet, path: str | os.PathLike[str]) -> None:
             write_page_checksum=True,
         ) as writer,
     ):
-        step = 4 * fleet._store.blocks.per_block
+        step = max(1024, 4 * fleet._store.blocks.per_block)
         for start in range(0, len(fleet), step):
             numbers = np.arange(start, min(start + step, len(fleet)))
             rows, stats = fleet._store.read(numbers)
@@ -137,8 +164,6 @@ def save(fleet: Fleet, path: str | os.PathLike[str]) -> None:
 
 def load(path: str | os.PathLike[str], like: Model | None, **how: Any) -> Fleet:
     """Read a fleet."""
-    from swordplay.fleet.fleet import Fleet
-
     pa = _arrow()
     what = f"The file {path}"
     with _doubting(what):
@@ -154,14 +179,13 @@ def load(path: str | os.PathLike[str], like: Model | None, **how: Any) -> Fleet:
             raise StateError(f"{what} does not hold the columns that it describes.")
         model = check_header(told, like, what)
         groups = file.num_row_groups
-    fleet = Fleet(model, **how)
+    fleet = _empty(told, model, what, how)
     for group in range(groups):
         with _doubting(what):
             learners = _read_group(file.read_row_group(group), told["keys"], model)
         fleet._store.admit(*learners)
     if len(fleet) != told["count"]:
         raise StateError(f"{what} holds {len(fleet)} keys; it says {told['count']}.")
-    fleet._time_kind = told["times"]
     return fleet
 
 
@@ -191,8 +215,8 @@ def to_bytes(fleet: Fleet, about: dict[str, Any] | None) -> bytes:
         kind, packed = "text", json.dumps([to_text(key) for key in keys]).encode()
     told = {
         **header(fleet.model),
+        **_settings(fleet),
         "keys": kind,
-        "times": fleet._time_kind,
         "count": len(fleet),
         "key_bytes": len(packed),
         "about": about,
@@ -204,23 +228,31 @@ def to_bytes(fleet: Fleet, about: dict[str, Any] | None) -> bytes:
     return _MAGIC + struct.pack("<I", zlib.crc32(body)) + body
 
 
-def from_bytes(data: bytes, like: Model | None, about: dict[str, Any] | None, **how: Any) -> Fleet:
+def from_bytes(
+    data: bytes | bytearray | memoryview,
+    like: Model | None,
+    about: dict[str, Any] | None,
+    **how: Any,
+) -> Fleet:
     """Return the fleet that ``to_bytes`` described."""
-    from swordplay.fleet.fleet import Fleet
-
     what = "The state"
-    if len(data) < 16 or not data.startswith(_MAGIC):
+    try:
+        raw = memoryview(data).cast("B")
+    except TypeError as error:
+        raise TypeError(
+            f"A fleet's state is bytes, as to_bytes() returns them; not {type(data).__name__}."
+        ) from error
+    if len(raw) < 16 or raw[:8] != _MAGIC:
         raise StateError("These bytes are not a swordplay fleet: they do not begin like one.")
-    body = memoryview(data)[12:]
-    if struct.unpack("<I", data[8:12])[0] != zlib.crc32(body):
+    body = raw[12:]
+    if struct.unpack("<I", raw[8:12])[0] != zlib.crc32(body):
         raise StateError("The state is damaged: its checksum does not match its content.")
     with _doubting(what):
         told, model, learners = _unpack(body, like, about, what)
-    fleet = Fleet(model, **how)
+    fleet = _empty(told, model, what, how)
     fleet._store.admit(*learners)
     if len(fleet) != told["count"]:
         raise StateError(f"{what} holds {len(fleet)} keys; it says {told['count']}.")
-    fleet._time_kind = told["times"]
     return fleet
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import lru_cache, wraps
+from functools import wraps
+from numbers import Real
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
@@ -16,21 +17,15 @@ import numpy as np
 from swordplay._types import Array, ArrayLike
 from swordplay.assumptions import AssumptionWarning
 from swordplay.ensemble import Ensemble
-from swordplay.fleet.batches import pieces, read_batch, read_times
-from swordplay.fleet.models import AVERAGED, EXPERIENCED, Model, Part, as_model, refuse_other
-from swordplay.fleet.store import Store
+from swordplay.fleet.batches import read_batch, read_times
+from swordplay.fleet.keys import Keys
+from swordplay.fleet.models import AVERAGED, EXPERIENCED, Model, as_model, readable, refuse_other
+from swordplay.fleet.store import Learners, Store
+from swordplay.fleet.work import Work
 from swordplay.kernels import fleet as kernels
 from swordplay.losses import Loss
 
-PORTION = 4096  # learners that answer from copies at a time
-
-
-@lru_cache(maxsize=8)
-def _threads(workers: int, process: int) -> ThreadPoolExecutor:
-    """Return the threads of a process: those of its parent are not there after a fork."""
-    return ThreadPoolExecutor(workers, thread_name_prefix="fleet")
-
-
+LATE = ("learn", "predict")
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
@@ -88,25 +83,37 @@ class Fleet:
         workers: int | None = None,
     ) -> None:
         model = as_model(model, loss)
-        if late not in ("learn", "predict"):
+        if late not in LATE:
             raise ValueError(f'late must be "learn" or "predict", not {late!r}.')
-        if workers is not None and workers < 1:
+        if workers is not None and operator.index(workers) < 1:
             raise ValueError(f"workers must be at least 1, not {workers!r}.")
+        if not isinstance(memory_limit, Real | None):
+            raise TypeError(
+                "memory_limit is a number of bytes, say 1_000_000_000 for a gigabyte; not "
+                f"{memory_limit!r}."
+            )
         self.model, self.warm_start, self.late = model, warm_start, late
         self.workers = workers or os.cpu_count() or 1
         self.memory_limit, self.folder = memory_limit, None if folder is None else Path(folder)
         self._store = Store(model.fresh, memory_limit, self.folder)
-        self._keys = self._store.keys
+        self._work = Work(model, self._store, self.workers)
         self._time_kind: str | None = None
+        self._columns: list[str] | None = None
         self._warned = False
         self._lock = threading.RLock()
 
     def __reduce__(self) -> Any:
-        how = {
-            name: getattr(self, name)
-            for name in ("warm_start", "late", "workers", "memory_limit", "folder")
-        }
+        how = {name: getattr(self, name) for name in ("workers", "memory_limit", "folder")}
         return _come_back, (self.to_bytes(), how)
+
+    @property
+    def _keys(self) -> Keys:
+        return self._store.keys
+
+    @property
+    def columns(self) -> list[str] | None:
+        """Names of the features, if they were learned from a table; others are refused then."""
+        return None if self._columns is None else [*self._columns]
 
     # ------------------------------------------------------------------ the stream
 
@@ -122,21 +129,22 @@ class Fleet:
 
         Args:
             keys: n keys: anything hashable but null.
-            X: (n, d).
+            X: (n, d). Columns of a table (pandas, polars, Arrow) are known by their names from the
+                first one on, in whatever order they come; those of an array by their places.
             y: (n,); NaN where a label is not known.
-            times: (n,) numbers or datetime64, if the rows of a key are to be taken in that order;
-                equal times keep the order of the rows.
+            times: (n,) numbers, dates or datetimes, if the rows of a key are to be taken in that
+                order; equal times keep the order of the rows.
 
         What is refused (ValueError, TypeError) is refused before anything is learned. A batch that
         is interrupted later (Ctrl-C, a full disk) is learned in part.
         """
-        _, matrix, targets = read_batch(self.model, keys, X, y)
+        _, matrix, targets, columns = read_batch(self.model, self._columns, keys, X, y)
         moments, kind = read_times(times, len(matrix), self._time_kind)
         numbers = self._store.enrol(keys, self._newcomer)
-        self._time_kind = kind
+        self._time_kind, self._columns = kind, columns
         out = np.empty(len(matrix))
         if moments is None:
-            self._learn(numbers, matrix, targets, out)
+            self._take_in(numbers, matrix, targets, out)
             return out
         order = np.argsort(moments, kind="stable")
         numbers, moments, targets = numbers[order], moments[order], targets[order]
@@ -146,7 +154,7 @@ class Fleet:
         if self.late == "predict":
             targets[late] = np.nan
         in_time = np.empty(len(matrix))
-        self._learn(numbers, matrix[order], targets, in_time)
+        self._take_in(numbers, matrix[order], targets, in_time)
         out[order] = in_time
         return out
 
@@ -156,61 +164,27 @@ class Fleet:
         return self
 
     @_alone
-    def predict(self, keys: Any, X: ArrayLike) -> Array:
-        """Return predictions, (n,), and change nothing; a new key is answered by a newcomer."""
-        keys, matrix, _ = read_batch(self.model, keys, X, None)
+    def predict(self, keys: Any, X: ArrayLike, unknown: str = "newcomer") -> Array:
+        """Return predictions, (n,), and change nothing.
+
+        Args:
+            keys: n keys.
+            X: (n, d).
+            unknown: who answers for a key that was never seen: a "newcomer", or nobody ("nan").
+        """
+        if unknown not in ("newcomer", "nan"):
+            raise ValueError(f'unknown must be "newcomer" or "nan", not {unknown!r}.')
+        keys, matrix, *_ = read_batch(self.model, self._columns, keys, X, None)
         numbers = self._keys.number(keys, add=False)
-        out = np.empty(len(matrix))
+        out = np.full(len(matrix), np.nan)
         known = numbers >= 0
-        places = np.full(len(numbers), -1, dtype=np.int64)
-        places[known] = self._store.places[numbers[known]]
-        here = places >= 0
-        out[here] = self._ask(places[here], matrix[here])
-        others = np.flatnonzero(~here)
-        for start in range(0, len(others), PORTION):
-            part = others[start : start + PORTION]
-            out[part] = self._ask_copies(numbers[part], matrix[part])
+        wanted = np.flatnonzero(known) if unknown == "nan" else slice(None)
+        out[wanted] = self._work.ask(numbers[wanted], matrix[wanted], self._newcomer)
         return out
 
-    def _ask_copies(self, numbers: Array, matrix: Array) -> Array:
-        """Predict with learners on the shelf and newcomers (number -1), from copies."""
-        ids, back = np.unique(numbers, return_inverse=True)
-        rows = np.empty((len(ids), self._store.blocks.width), dtype=self._store.blocks.dtype)
-        old = ids >= 0
-        rows[old] = self._store.read(ids[old])[0]
-        if not old.all():
-            rows[~old] = self._newcomer()
-        out, order = np.empty(len(back)), np.arange(len(back))
-        self.model.predict(rows, Part(order, back.astype(np.int64), 0, matrix, out))
-        return out
-
-    def _ask(self, places: Array, matrix: Array) -> Array:
-        out = np.empty(len(places))
-        rows = self._store.blocks.rows
-        self._each_block(
-            places,
-            lambda b, first, order: self.model.predict(
-                rows[b], Part(order, places, first, matrix, out)
-            ),
-        )
-        return out
-
-    def _learn(self, numbers: Array, matrix: Array, targets: Array, out: Array) -> None:
+    def _take_in(self, numbers: Array, matrix: Array, targets: Array, out: Array) -> None:
         """Learn rows in their order; write predictions to ``out``."""
-        blocks = self._store.blocks
-        looks = 0
-        for part in self._store.portions(numbers):
-            X, y, answers = matrix[part], targets[part], out[part]
-            places = self._store.places[numbers[part]]
-
-            def work(
-                b: int, first: int, order: Array,
-                X: Array = X, y: Array = y, answers: Array = answers, places: Array = places,
-            ) -> int:  # fmt: skip
-                rows, stats = blocks.rows[b], blocks.stats[b]
-                return self.model.learn(rows, stats, Part(order, places, first, X, answers), y)
-
-            looks += sum(self._each_block(places, work))
+        looks = self._work.learn(numbers, matrix, targets, out)
         if looks and not self._warned:
             self._warned = True
             warnings.warn(
@@ -219,22 +193,6 @@ class Fleet:
                 AssumptionWarning,
                 stacklevel=4,
             )
-
-    def _each_block(self, places: Array, work: Callable[[int, int, Array], Any]) -> list[Any]:
-        """Call work(block, first slot, rows) for pieces of a batch, on all threads."""
-        share = max(512, len(places) // (4 * self.workers))
-        jobs = list(pieces(places, self._store.blocks.per_block, share))
-        if self.workers == 1 or len(jobs) == 1:
-            return [work(*job) for job in jobs]
-        pool, futures = _threads(self.workers, os.getpid()), list[Future[Any]]()
-        try:
-            futures.extend(pool.submit(work, *job) for job in jobs)
-            return [future.result() for future in futures]
-        except BaseException:  # nobody goes on learning behind the caller's back
-            for future in futures:
-                future.cancel()
-            wait(futures)
-            raise
 
     def _newcomer(self) -> Array:
         """Return the row of a new key."""
@@ -252,9 +210,10 @@ class Fleet:
     def __contains__(self, key: Any) -> bool:
         return bool(self._keys.number([key], add=False)[0] >= 0)
 
+    @_alone
     def __iter__(self) -> Iterator[Any]:
         keys = self._keys.all()
-        return iter(keys.tolist() if isinstance(keys, np.ndarray) else keys)
+        return iter(keys.tolist() if isinstance(keys, np.ndarray) else [*keys])
 
     @property
     def keys(self) -> list[Any]:
@@ -325,7 +284,7 @@ class Fleet:
             self.model, warm_start=self.warm_start, memory_limit=self.memory_limit,
             folder=self.folder, late=self.late, workers=self.workers,
         )  # fmt: skip
-        twin._time_kind = self._time_kind
+        twin._time_kind, twin._columns = self._time_kind, self.columns
         return twin
 
     @_alone
@@ -340,24 +299,50 @@ class Fleet:
         )
         return other
 
-    @_alone
     def merge(self, other: Fleet) -> Self:
         """Take over copies of another fleet's learners, of the same model and other keys."""
         refuse_other(self.model, other.model, "The other fleet")
-        kinds = {kind for kind in (self._time_kind, other._time_kind) if kind is not None}
+        kind, columns, learners = other._copies()  # before our own lock: no thread holds two
+        self._admit(kind, columns, learners)
+        return self
+
+    @_alone
+    def _copies(self) -> tuple[str | None, list[str] | None, Learners]:
+        """Return all that another fleet needs to go on with these learners."""
+        store = self._store
+        rows, stats = store.read(np.arange(len(self)))
+        keys = self._keys.all()
+        keys = keys if isinstance(keys, np.ndarray) else [*keys]
+        learners = keys, rows, stats, store.newest.copy(), store.late.copy()
+        return self._time_kind, self.columns, learners
+
+    @_alone
+    def _admit(self, kind: str | None, columns: list[str] | None, learners: Learners) -> None:
+        kinds = {one for one in (self._time_kind, kind) if one is not None}
         if len(kinds) > 1:
             raise TypeError(f"The fleets' times are {' and '.join(sorted(kinds))}: no one order.")
-        theirs = other._keys.all()
-        both = np.flatnonzero(self._keys.number(theirs, add=False) >= 0)
+        if None not in (self._columns, columns) and self._columns != columns:
+            raise ValueError(f"The fleets learned from {self._columns} and from {columns}.")
+        theirs = learners[0]
+        both = self._keys.number(theirs, add=False)
+        both = both[both >= 0]
         if len(both):
             raise ValueError(
-                f"{len(both)} keys are in both fleets, {other.keys[both[0]]!r} first: which "
-                "learner is to stay? Split one of the fleets before."
+                f"{len(both)} keys are in both fleets, {self.keys[both[0]]!r} first: which learner "
+                "is to stay? Split one of the fleets before."
             )
-        numbers = np.arange(len(other))
-        rows, stats = other._store.read(numbers)
-        self._store.admit(theirs, rows, stats, other._store.newest, other._store.late)
+        self._store.admit(*learners)
         self._time_kind = kinds.pop() if kinds else None
+        self._columns = columns if self._columns is None else self._columns
+
+    @_alone
+    def remove(self, keys: Iterable[Any]) -> Self:
+        """Forget the learners of ``keys``, all or (where one is unknown) none; return the fleet.
+
+        A later row of such a key begins it anew. Their memory is used by keys to come. It takes
+        time in proportion to all keys of the fleet: remove many at once.
+        """
+        self._store.remove(self._known(keys))
         return self
 
     # ------------------------------------------------------------------ files
@@ -377,7 +362,8 @@ class Fleet:
             path: a file of ``save``.
             like: the model, learner or fleet that you expect; another model in the file is refused
                 with both shown.
-            how: ``memory_limit``, ``folder``, ``workers``, ... of the fleet to be.
+            how: ``memory_limit``, ``folder``, ``workers`` of the fleet to be; ``late`` and
+                ``warm_start``, which are the file's where they are not given.
         """
         from swordplay.fleet.files import load
 
@@ -393,7 +379,7 @@ class Fleet:
     @classmethod
     def from_bytes(
         cls,
-        data: bytes,
+        data: bytes | bytearray | memoryview,
         like: Like | None = None,
         about: dict[str, Any] | None = None,
         **how: Any,
@@ -404,7 +390,7 @@ class Fleet:
         return from_bytes(data, None if like is None else as_model(like), about, **how)
 
     def __repr__(self) -> str:
-        return f"Fleet({len(self)} keys, {self.model.definition()})"
+        return f"Fleet({len(self)} keys, {readable(self.model.definition())})"
 
 
 Like = Ensemble | Model | Fleet

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from itertools import repeat
 from numbers import Number
 from typing import Any, NamedTuple
@@ -184,30 +185,49 @@ def _as_whole(key: Any) -> int | None:
         return None
 
 
+def is_null(value: Any) -> bool:
+    """Tell whether a value is None, NaN, NaT or their kind, or a tuple that holds one."""
+    if isinstance(value, tuple):
+        return any(map(is_null, value))
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # pandas.NA has no truth
+        return True
+
+
 def refuse_nulls(keys: Iterable[Any], rows: Sequence[int] | Array) -> None:
     """Refuse None, NaN, NaT and their kind, naming the row."""
     for t, key in zip(rows, keys, strict=True):
-        try:
-            null = key is None or bool(key != key)
-        except (TypeError, ValueError):  # pandas.NA has no truth
-            null = True
-        if null:
+        if is_null(key):
             raise ValueError(
                 f"The key of row {int(t)} is null ({key!r}); every row needs a key. Nothing was "
                 "learned."
             )
 
 
+def _timestamp(text: str) -> Any:
+    """Return pandas' Timestamp: there was one when it was written."""
+    from pandas import Timestamp
+
+    return Timestamp(text)
+
+
+_STEP = timedelta(microseconds=1)
 _TAGS: dict[str, tuple[type, Any, Any]] = {
     "bool": (bool, bool, bool),
     "int": (int, str, int),
     "float": (float, float.hex, float.fromhex),
     "str": (str, str, str),
     "bytes": (bytes, bytes.hex, bytes.fromhex),
+    "decimal": (Decimal, str, Decimal),
     "datetime": (datetime, datetime.isoformat, datetime.fromisoformat),
     "date": (date, date.isoformat, date.fromisoformat),
+    "time": (time, time.isoformat, time.fromisoformat),
+    "timedelta": (timedelta, lambda key: key // _STEP, lambda steps: steps * _STEP),
+    "timestamp": (datetime, lambda key: key.isoformat(), _timestamp),  # pandas' own datetime
     "uuid": (UUID, str, UUID),
 }
+_ZONED = ("datetime", "time", "timestamp")  # a zone's name is not written, its distance from UTC is
 
 
 def to_text(key: Any) -> str:
@@ -232,13 +252,20 @@ def _tagged(key: Any) -> list[Any]:
         key = key.item()
     if isinstance(key, tuple):
         return ["tuple", *map(_tagged, key)]
-    for tag, (kind, write, _) in _TAGS.items():
-        if type(key) is kind:
-            return [tag, write(key)]
-    raise TypeError(
-        f"A key of type {type(key).__name__} cannot be written to a file; use whole numbers, "
-        "strings, bytes, dates, UUIDs, or tuples of them."
-    )
+    tag = next((tag for tag, (kind, *_) in _TAGS.items() if type(key) is kind), None)
+    if isinstance(key, datetime) and hasattr(key, "nanosecond"):
+        tag = "timestamp"
+    if tag is None:
+        raise TypeError(
+            f"A key of type {type(key).__name__} cannot be written to a file; use whole numbers, "
+            "strings, bytes, decimals, dates, times, UUIDs, or tuples of them."
+        )
+    written = [tag, _TAGS[tag][1](key)]
+    if tag in _ZONED:
+        again = _untagged(written)
+        if again != key or hash(again) != hash(key):  # an hour that a clock change repeats
+            raise TypeError(f"The key {key!r} cannot be written to a file exactly; turn it to UTC.")
+    return written
 
 
 def _untagged(value: list[Any]) -> Any:

@@ -293,7 +293,10 @@ def as_model(given: Ensemble | Model | Fleet, loss: Loss | None = None) -> Model
         raise TypeError("loss= belongs to a learner of the paper; a pool names its own.")
     model = getattr(given, "model", given)
     if not isinstance(model, PaperModel | PoolModel):
-        raise TypeError(f"A fleet is of learners of the paper or of PoolModel(dim), not {given!r}.")
+        raise TypeError(
+            "A fleet is of learners of the paper, or of PoolModel(dim), which is the default pool "
+            f"of SwordRegressor and SwordClassifier; not of {given!r}."
+        )
     return model
 
 
@@ -318,9 +321,32 @@ def restore(saved: dict[str, Any]) -> Model:
 
 
 def refuse_other(mine: Model, theirs: Model, what: str) -> None:
-    """Refuse a state of another model, with both shown."""
-    a, b = mine.definition(), theirs.definition()
+    """Refuse a state of another model, with what differs and both shown."""
+    a, b = readable(mine.definition()), readable(theirs.definition())
     if a != b:
-        raise StateError(
-            f"{what} belongs to another model.\n  given: {json.dumps(a)}\n  there: {json.dumps(b)}"
-        )
+        lines = _differences("model", a, b) if a.keys() == b.keys() else []
+        lines += [f"given: {json.dumps(a)}", f"there: {json.dumps(b)}"]
+        raise StateError("\n  ".join([f"{what} belongs to another model.", *lines]))
+
+
+def readable(value: Any) -> Any:
+    """Return a definition with its arrays as lists and its parts by their names."""
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return files._decode(value).tolist()
+    if "part" in value:
+        return {value["part"]: readable(value["arguments"])}
+    if "name" in value:  # a loss
+        return {value["name"]: value["number"]}
+    return {name: readable(inner) for name, inner in value.items()}
+
+
+def _differences(name: str, a: Any, b: Any) -> list[str]:
+    """Return a line for every field in which two definitions differ."""
+    if isinstance(a, dict) and isinstance(b, dict) and a.keys() & b.keys():
+        fields = dict.fromkeys([*a, *b])
+        lines = [line for f in fields for line in _differences(f, a.get(f), b.get(f))]
+        # A learner of other constants begins otherwise, too.
+        return [line for line in lines if len(lines) == 1 or not line.startswith("begins:")]
+    return [] if a == b else [f"{name}: {json.dumps(a)} here, {json.dumps(b)} there"]

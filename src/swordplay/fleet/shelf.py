@@ -49,10 +49,10 @@ class Shelf:
             self._map = self._stretch(max(self._used + count - again, 2 * len(self._map)))
         if again:
             records[:again] = self._free[-again:]
-            del self._free[-again:]
         records[again:] = np.arange(self._used, self._used + count - again)
-        self._used += count - again
         self.write(records, rows, stats)
+        del self._free[len(self._free) - again :]
+        self._used += count - again
         return records
 
     def write(self, records: Array, rows: Array, stats: Array) -> None:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from swordplay._types import Array
-from swordplay.fleet.blocks import Blocks
+from swordplay.fleet.blocks import Blocks, bytes_of
 from swordplay.fleet.keys import Keys
 from swordplay.fleet.shelf import Shelf
 from swordplay.kernels.fleet import STATS
 
 _FIRST = 1024  # keys that there is room for in the beginning
 NEVER = np.iinfo(np.int64).min  # the time of a key that has seen none
+
+Learners: TypeAlias = tuple[Any, Array, Array, Array, Array]
+"""Keys, their rows and figures, their newest times, and how many rows of each came late."""
 
 
 class Store:
@@ -28,13 +31,13 @@ class Store:
     """
 
     def __init__(self, fresh: Array, memory_limit: int | None, folder: Path | None) -> None:
-        self.blocks = Blocks(len(fresh), fresh.dtype)
+        size = bytes_of(len(fresh), fresh.dtype)
+        self.capacity = None if memory_limit is None else int(memory_limit // size)
+        if self.capacity is not None and self.capacity < 1:
+            raise ValueError(f"memory_limit={memory_limit} is less than one learner: {size} bytes.")
+        self.blocks = Blocks(len(fresh), fresh.dtype, self.capacity)
         self.keys = Keys()
         self.folder = folder
-        row_bytes = fresh.nbytes + 8 * STATS
-        self.capacity = None if memory_limit is None else int(memory_limit // row_bytes)
-        if self.capacity is not None and self.capacity < 1:
-            raise ValueError(f"memory_limit={memory_limit} is less than one learner: {row_bytes}.")
         self._shelf: Shelf | None = None
         self._tables = np.empty((4, _FIRST), dtype=np.int64)  # rows: the four properties below
         self._count = 0
@@ -152,14 +155,40 @@ class Store:
         return rows, stats
 
     def admit(self, keys: Any, rows: Array, stats: Array, newest: Array, late: Array) -> None:
-        """Take over the rows of keys that are not here yet."""
+        """Take over the rows of keys that are not here yet, all of them or none."""
+        before = self._count
         numbers = self.enrol(keys, lambda: rows[0])
-        places = self.places[numbers]
-        here = places >= 0
-        self.blocks.write(places[here], rows[here], stats[here])
-        if not here.all():
-            self.shelf.write(~places[~here], rows[~here], stats[~here])
-        self.newest[numbers], self.late[numbers] = newest, late
+        try:
+            places = self.places[numbers]
+            here = places >= 0
+            self.blocks.write(places[here], rows[here], stats[here])
+            if not here.all():
+                self.shelf.write(~places[~here], rows[~here], stats[~here])
+            self.newest[numbers], self.late[numbers] = newest, late
+        except BaseException:
+            places, self._count = self.places[before:].copy(), before
+            self.keys.forget(before)
+            self._leave(places)
+            raise
+
+    def remove(self, numbers: Array) -> None:
+        """Forget keys; the others close up, in their order."""
+        stay = np.ones(self._count, dtype=bool)
+        stay[numbers] = False
+        kept, gone = np.flatnonzero(stay), self.places[~stay]
+        every = self.keys.all()
+        keys = Keys()
+        keys.number(every[kept] if isinstance(every, np.ndarray) else [every[k] for k in kept])
+        tables = self._tables.copy()
+        tables[:, : len(kept)] = tables[:, kept]
+        self.keys, self._tables, self._count = keys, tables, len(kept)  # from now on they are gone
+        self._leave(gone)
+
+    def _leave(self, places: Array) -> None:
+        """Make places free for others."""
+        self.blocks.release(places[places >= 0])
+        if (places < 0).any():
+            self.shelf.free(~places[places < 0])
 
     def seasoned(self, column: int, least: float, most: int) -> Array:
         """Return copies of the rows of the first keys whose figure is at least so large."""

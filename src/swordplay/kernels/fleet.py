@@ -15,7 +15,7 @@ import numpy as np
 from swordplay.kernels.calls import learn_at
 from swordplay.kernels.compiled import compiled
 from swordplay.kernels.ensemble import LOOK, REFUSED
-from swordplay.kernels.losses import value_and_slope
+from swordplay.kernels.losses import paid, value_and_slope
 from swordplay.kernels.pool import learn_row, predict_row
 from swordplay.kernels.pool_compile import exact, exact_entry
 from swordplay.kernels.pool_layout import C_FRAMES, H_DRIFT, WORK
@@ -93,12 +93,6 @@ def answer(row, at, X, t):
     for j in range(X.shape[1]):
         total += row[at + j] * X[t, j]
     return total
-
-
-@exact
-def paid(loss, number, y, prediction):
-    """Return the loss and its slope."""
-    return value_and_slope(loss, number, y, prediction)
 
 
 @exact

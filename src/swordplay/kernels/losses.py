@@ -6,6 +6,7 @@ import math
 
 from swordplay.kernels.codes import ABSOLUTE, HUBER, LOGISTIC, PINBALL, SQUARED
 from swordplay.kernels.compiled import inlined
+from swordplay.kernels.pool_compile import exact, exact_entry
 
 
 @inlined
@@ -33,3 +34,16 @@ def value_and_slope(code, number, y, prediction):
             return (1.0 - number) * residual, 1.0 - number
         return -number * residual, -number if residual < 0 else 0.0
     return math.nan, math.nan
+
+
+@exact
+def paid(loss, number, y, prediction):
+    """Return the loss and its slope, computed in the order they are written in."""
+    return value_and_slope(loss, number, y, prediction)
+
+
+@exact_entry
+def pay(loss, number, y, predictions, values, slopes):
+    """Write many losses and their slopes, to the bit those of a fleet."""
+    for t in range(y.shape[0]):
+        values[t], slopes[t] = paid(loss, number, y[t], predictions[t])
