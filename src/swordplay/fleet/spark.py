@@ -195,7 +195,7 @@ def stream_learn(
     )
 
 
-def _stored(spark: Any, checkpoint: str, operator: int | None) -> Any:
+def _stored(spark: Any, checkpoint: str, operator: int | None = None) -> Any:
     """Return a DataFrame of all parts of a checkpoint, one column of bytes; None if there is none.
 
     Spark's reader looks for a path in its URI's spelling, finds nothing there and says so.
