@@ -82,10 +82,10 @@ def test_single_rows_merge_in_pairs():
 
 
 def test_a_replayed_log_and_a_stored_state_go_on_bit_for_bit():
-    spec, X = Spec(), RNG.normal(size=(6000, 2))
+    spec, X = Spec(), RNG.normal(size=(7000, 2))
     y = X @ [1.0, -1.0]
     state, log, start = State.fresh(spec), [], 0
-    for n in [1, 5, 33, 100, 16, 250] * 14 + [1] * 400:
+    for n in [1, 5, 33, 100, 16, 250] * 14 + [16] * 60:
         log.append(state.learn(X[start : start + n], y[start : start + n]).to_bytes())
         start += n
         if len(log) == 40:
