@@ -45,15 +45,18 @@ export function draw(seen) {
   const shapes = rises.map((x) => ({
     type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { color: orange, width: 1.5, dash: "dash" },
   }));
-  const points = { mode: c.rows.length < 3 ? "lines+markers" : "lines", marker: { size: 9 } };
+  const few = c.rows.length < 3; // then what a point tells of, the rows before it, is drawn too
+  const points = few ? { mode: "lines+markers", marker: { size: [0, 9, 9] }, cliponaxis: false } : { mode: "lines" };
+  const rows = few ? [0, ...c.rows] : c.rows;
+  const from = (y) => (few ? [y[0], ...y] : y);
   const loss = seen.metrics.loss;
-  write($("loss-note"), `The mean ${loss} of the rows since the point before; each was predicted before it was learned.`
-    + (rises.length ? " Dashed upright lines: drift rises past 1 octave." : ""));
+  write($("loss-note"), `The mean ${loss} of the rows since the point before, each predicted before it was learned.`
+    + (rises.length ? " Dashed upright: drift rises past 1." : ""));
   const lines = [["model", c.loss, blue, "solid"], [seen.baselines[0], c.baseline_1, orange, "dot"], [seen.baselines[1], c.baseline_2, quiet, "dash"]];
   const loss_axis = lossAxis(lines.flatMap(([, y]) => y), seen.task);
   const share = seen.task === "classification" ? ":.1%" : ":.4~g";
   Plotly.react("loss", lines.map(([name, y, color, dash], k) => ({
-    name, x: c.rows, y, ...points, line: { color, width: k ? 1.5 : 2.5, dash }, hovertemplate: `%{y${share}}`,
+    name, x: rows, y: from(y), ...points, line: { color, width: k ? 1.5 : 2.5, dash }, hovertemplate: `%{y${share}}`,
   })).reverse(), layout("loss", "rows", end, loss_axis, { shapes, legend: { orientation: "h", y: 1, yanchor: "bottom", x: 0, traceorder: "reversed" } }), CONFIG);
   const names = c.memories.map((rows) => (rows === null ? "all rows" : rows.toLocaleString("en")));
   Plotly.react("heat", [{
@@ -63,7 +66,7 @@ export function draw(seen) {
   }], layout("heat", "rows", end, { type: "category", tickvals: names, showgrid: false }, { shapes, hovermode: "closest" }), CONFIG);
   const high = Math.max(1.25, 1.1 * Math.max(...c.drift));
   Plotly.react("drift", [{
-    x: c.rows, y: c.drift, ...points, fill: "tozeroy", line: { color: orange, width: 1.5 }, name: "octaves", hovertemplate: "%{y:.2f} octaves<extra></extra>",
+    x: rows, y: from(c.drift), ...points, fill: "tozeroy", line: { color: orange, width: 1.5 }, name: "octaves", hovertemplate: "%{y:.2f} octaves<extra></extra>",
   }], layout("drift", "rows", end, { range: [0, high], dtick: high > 2.5 ? Math.ceil(high / 5) : 0.5 }, {
     shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1, line: { color: quiet, width: 1, dash: "dot" } }],
     annotations: [{ xref: "paper", x: 0, y: 1, xanchor: "left", yanchor: "bottom", showarrow: false, text: "half the memory", font: { color: quiet } }],

@@ -77,7 +77,7 @@ function show(seen) {
 
 const NAIVE = {
   "last value": "the last value", "running mean": "the running mean",
-  "last label": "repeating the last label", "commonest label": "always saying the commonest label",
+  "last label": "repeating the last label", "commonest label": "saying the commonest",
 };
 
 function verdict({ metrics, baselines, drift, task }) {
@@ -114,13 +114,14 @@ function judge(seen) {
 
 function fill(where, pairs) {
   while (where.children.length > pairs.length) where.lastChild.remove();
-  pairs.forEach(([name, value], k) => {
+  pairs.forEach(([name, value, note = ""], k) => {
     if (!where.children[k]) {
       const box = document.createElement("div");
-      box.append(document.createElement("dt"), document.createElement("dd"));
+      box.append(...["dt", "dd", "dd"].map((kind) => document.createElement(kind)));
       where.append(box);
     }
-    const [dt, dd] = where.children[k].children;
+    const [dt, dd, small] = where.children[k].children;
+    write(small, note);
     write(dt, name);
     write(dd, typeof value === "string" ? value : short(value));
   });
@@ -134,9 +135,10 @@ function tiles(seen) {
   const best = [...seen.baselines].sort((a, b) => recent[a] - recent[b])[0];
   const memory = seen.effective_memory;
   fill($("tiles"), [
-    [rows === 1 ? "row learned" : "rows learned", rows], [`${loss}, recent`, told(recent.model)],
-    [`best baseline: ${best}`, told(recent[best])],
-    ["effective memory", count(Math.round(memory < 10 ? 10 * memory : memory) / (memory < 10 ? 10 : 1), "row")],
+    [rows === 1 ? "row learned" : "rows learned", rows, `in ${count(seen.seq, "request")}`],
+    [`recent ${loss}`, told(recent.model), "over about 500 rows"],
+    ["best baseline", told(recent[best]), best],
+    ["effective memory", count(Number(memory.toFixed(memory < 10 ? 1 : 0)), "row"), "how far back it looks"],
   ]);
   const all = seen.baselines.filter((name) => name !== best).map((name) => [`${name}, recent`, told(recent[name])]);
   for (const name of ["model", ...seen.baselines]) all.push([`${name}, since the first row`, told(overall[name])]);
@@ -149,7 +151,7 @@ function tiles(seen) {
     all.push([`${regret.loss} a row, last ${regret.rows}`, against(regret.regret_piecewise, `the best ${regret.segments} pieces`)]);
   }
   write($("no-regret"), why ? `Regret is not measured. ${why}` : "");
-  all.push(["waiting requests", seen.queue], ["requests learned", seen.seq]);
+  all.push(["waiting requests", seen.queue]);
   const [heaviest] = Object.entries(seen.weights);
   if (heaviest) all.push(["heaviest expert", `${heaviest[0]} (${(100 * heaviest[1]).toFixed(0)}%)`]);
   fill($("numbers"), all);
