@@ -45,7 +45,8 @@ def server(tmp_path_factory):
         prices = rng.normal([10, 15, 0, 3], [2, 8, 1, 2], size=(2000, 4))
         for start in range(0, 2000, 20):
             part, weights = prices[start : start + 20], [-6, 1.5, 30, 2]
-            one.learn("shop", part, part @ (weights if start < 1000 else [4, -1, -20, 2]) + 200)
+            values = part @ (weights if start < 1000 else [4, -1, -20, 2]) + 200
+            one.learn("shop", part, values + 4 * rng.normal(size=20))
         one.create("noise")
         for _ in range(10):
             one.learn("noise", rng.normal(size=(100, 3)), rng.normal(size=100))
@@ -270,7 +271,7 @@ def test_it_fits_a_phone_and_the_night(server, tmp_path):
 
 
 def test_names_long_or_strange_do_no_harm(server):
-    long, strange = f"a-{'very-' * 11}long.name", ("detail", "main", "loss")
+    long, strange = f"a-{'very-' * 10}long.name", ("detail", "main", "loss")
     with Client(server.url) as one:
         for name in (long, *strange):
             one.create(name)
@@ -381,6 +382,7 @@ def test_when_the_server_is_away_the_page_says_so_until_it_is_back(tmp_path):
             until(opened, says("status", "live, 1 model"))
             with Client(server.url) as one:
                 one.learn("m", np.eye(40), np.arange(40.0))
+                one.predict("m", np.eye(40), remember=False)
             until(opened, "document.querySelector('#tiles dd').textContent === '80'")
             until(opened, "document.getElementById('latency').data[0].y.at(-1) !== null")
             broken = opened.run("Array.from(document.getElementById('latency').data[0].y)")

@@ -2,15 +2,17 @@
 // together.
 import { $, short, write } from "./tools.js";
 
-const CONFIG = { responsive: true, displayModeBar: false };
-const STOPS = [0, 0.1, 0.3, 0.6, 1]; // of the heat map's scale, which is the same for all models
+const CONFIG = { displayModeBar: false };
+const STOPS = [0, 0.1, 0.25, 0.5, 1]; // of the heat map's scale, which is the same for all models
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 function layout(where, x, end, y, more = {}) {
   const [ink, line] = [style("--ink"), style("--line")];
   const axis = { color: ink, gridcolor: line, zeroline: false, fixedrange: true };
-  const narrow = $(where).clientWidth < 500;
+  const { clientWidth: width, clientHeight: height } = $(where);
+  const narrow = width < 500;
   return {
+    width, height,
     margin: { l: narrow ? 54 : 66, r: narrow ? 8 : 18, t: where === "loss" || where === "latency" ? 34 : 10, b: 40 },
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink, size: 12 },
     hovermode: "x unified", dragmode: false, hoverlabel: { bgcolor: style("--tint"), font: { color: ink } },
@@ -74,7 +76,10 @@ export function draw(seen) {
 }
 
 export function drawServer(trail) {
-  if (!window.Plotly || document.hidden || !trail.length) return;
+  const quiet = !trail.some((row) => row.slice(1).some(Boolean));
+  $("latency").hidden = quiet;
+  $("idle").hidden = !quiet;
+  if (!window.Plotly || document.hidden || quiet) return;
   const at = trail.map((row) => row[0]);
   const [blue, orange] = ["--blue", "--orange"].map(style);
   const highest = Math.max(1, ...trail.flatMap((row) => row.slice(1).filter(Boolean)));

@@ -246,5 +246,6 @@ $("try").addEventListener("submit", async (event) => {
 });
 
 const redraw = () => state.seen && draw(state.seen);
-for (const event of ["load", "resize", "visibilitychange"]) addEventListener(event, redraw);
+for (const event of ["load", "visibilitychange"]) addEventListener(event, redraw);
+new ResizeObserver(redraw).observe($("charts"));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);

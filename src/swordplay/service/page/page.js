@@ -73,6 +73,7 @@ function speed({ predict, learn }) {
 
 const redraw = () => $("server").open && drawServer(state.trail);
 $("server").addEventListener("toggle", redraw);
+new ResizeObserver(redraw).observe($("server"));
 
 // ---- the token
 

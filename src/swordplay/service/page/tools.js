@@ -12,6 +12,7 @@ export function short(value, limit = 1e9) {
   const size = Math.abs(value);
   if (Number.isInteger(value) && size < limit) return value.toLocaleString("en");
   if (size < 1e-3 || size >= 1e6) return value.toExponential(2).replace(/\.?0*e\+?/, "e");
+  if (size >= 1e3) return Math.round(value).toLocaleString("en");
   const text = value.toPrecision(size < 1 ? 3 : 4);
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
