@@ -59,7 +59,7 @@ export function draw(seen) {
   const share = seen.task === "classification" ? ":.1%" : ":.4~g";
   Plotly.react("loss", lines.map(([name, y, color, dash], k) => ({
     name, x: rows, y: from(y), ...points, line: { color, width: k ? 1.5 : 2.5, dash }, hovertemplate: `%{y${share}}`,
-  })).reverse(), layout("loss", "rows", end, loss_axis, { shapes, legend: { orientation: "h", y: 1, yanchor: "bottom", x: 0, traceorder: "reversed" } }), CONFIG);
+  })).reverse(), layout("loss", "rows", end, loss_axis, { shapes: shapes.map((shape) => ({ ...shape, layer: "below" })), legend: { orientation: "h", y: 1, yanchor: "bottom", x: 0, traceorder: "reversed" } }), CONFIG);
   const names = c.memories.map((rows) => (rows === null ? "all rows" : rows.toLocaleString("en")));
   Plotly.react("heat", [{
     type: "heatmap", x: [0, ...c.rows], y: names, z: c.heat, zmin: 0, zmax: 1, showscale: false,
