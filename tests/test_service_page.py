@@ -20,6 +20,7 @@ from PIL import Image
 
 from swordplay.service import page
 from swordplay.service.client import Client
+from swordplay.service.monitor import BASELINES
 from swordplay.service.settings import digest, new_token
 
 CHARTS = ("loss", "heat", "drift")
@@ -188,6 +189,72 @@ def test_a_sentence_says_how_a_model_does_and_the_list_shows_it_too(server):
         look(opened, server, "noise")
         assert "As good as the running mean; steady." in text(opened, "verdict")
         assert opened.complaints == []
+
+
+def test_the_sentence_fits_what_is_measured(server):
+    def verdict(task, drift, *losses, rows=500):
+        baselines = [*BASELINES[task]]
+        recent = dict(zip(["model", *baselines], losses, strict=True))
+        told = {"metrics": {"rows": rows, "recent": recent}, "baselines": baselines}
+        seen = json.dumps({**told, "drift": drift, "task": task})
+        return opened.run(f"import('/static/model.js').then(m => m.verdict({seen}))")
+
+    with browser.Browser() as opened:
+        go(opened, server, "demand")
+        for told, level, words in (
+            (
+                ("regression", 0.2, 1, 33, 25),
+                "good",
+                "33 times less loss than the last value, "
+                "25 times less than the running mean; steady.",
+            ),
+            (
+                ("regression", 1.32, 1, 8, 4),
+                "changing",
+                "Changing: its memory is 2.5 times shorter than usual. "
+                "8 times less loss than the last value, 4 times less than the running mean.",
+            ),
+            (
+                ("classification", 0, 0.3, 0.5, 0.3),
+                "even",
+                "As good as saying the commonest; steady.",
+            ),
+            (
+                ("classification", 0, 0.1, 0.2, 0.15),
+                "good",
+                "2 times fewer errors than repeating the last label, "
+                "33% fewer than saying the commonest; steady.",
+            ),
+            (("regression", 0, 3, 2, 9), "worse", "50% more loss than the last value; steady."),
+            (
+                ("regression", 0, 9, 2, 3),
+                "worse",
+                "4.5 times more loss than the last value; steady.",
+            ),
+            (("classification", 0, 0, 0.2, 0.5), "good", "No errors of late; steady."),
+            (("regression", 0, 1e-9, 1, 1e-8), "good", "over 999 times less loss than"),
+        ):
+            found = verdict(*told)
+            assert found[0] == level
+            assert found[1].startswith(words)
+        assert verdict("regression", 0, 1, 2, 3, rows=29)[0] == "young"
+        models = [
+            {"name": "demand", "rows": 900, "ratio": 33.4, "drift": 1.3},
+            {"name": "mail", "rows": 1, "ratio": 2.0, "drift": 0.0},
+            {"name": "noise", "rows": 1000, "ratio": 0.7, "drift": None},
+            {"name": "shop", "rows": 1000, "ratio": None, "drift": None},
+        ]
+        shown = opened.run(
+            f"""import('/static/list.js').then(m => {{ m.list({json.dumps(models)});
+            return [...document.querySelectorAll('#models a')].map(
+            a => [...a.children].map(e => e.textContent)); }})"""
+        )
+        assert shown == [
+            ["demand", "33×", "900 rows", "changing"],
+            ["mail", "", "1 row", ""],
+            ["noise", "0.7×", "1,000 rows", ""],
+            ["shop", "", "1,000 rows", ""],
+        ]
 
 
 def test_a_model_that_learned_nothing_shows_a_command_and_then_its_first_points(server):

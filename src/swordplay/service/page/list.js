@@ -82,4 +82,7 @@ function options() { // on a phone
 
 $("filter").addEventListener("input", () => models && entries());
 $("pick").addEventListener("change", () => { location.hash = address($("pick").value); });
-addEventListener("hashchange", () => models && list());
+addEventListener("hashchange", () => {
+  write($("notice"), "");
+  if (models) list();
+});

@@ -4,7 +4,7 @@ import { list, wanted } from "./list.js";
 import { ask } from "./page.js";
 import { $, count, curl, short, times, write } from "./tools.js";
 
-const state = { name: null, stop: null, seen: null, told: {}, level: null };
+const state = { name: null, stop: null, seen: null, told: {}, level: null, failed: "" };
 export const chosen = () => state.name;
 const path = (name, what = "") => `/models/${encodeURIComponent(name)}${what}`;
 
@@ -15,7 +15,6 @@ export function choose(name, again = false) {
     Object.assign(state, { seen: null, told: {}, level: null });
     for (const id of ["charts", "fresh", "model"]) $(id).hidden = true;
     write($("answer"), "");
-    if (name === wanted()) write($("notice"), "");
   }
   Object.assign(state, { name, stop: new AbortController() });
   document.title = `${name} · swordplay`;
@@ -57,13 +56,14 @@ async function listen(name, signal) {
         gone(name);
         return list();
       }
-      if (error.status) write($("notice"), error.message);
+      if (error.status) write($("notice"), state.failed = error.message);
     }
   }
 }
 
 function show(seen) {
-  state.seen = seen;
+  if (state.failed && $("notice").textContent === state.failed) write($("notice"), "");
+  Object.assign(state, { seen, failed: "" });
   $("model").hidden = false;
   judge(seen);
   tiles(seen);
@@ -80,7 +80,7 @@ const NAIVE = {
   "last label": "repeating the last label", "commonest label": "saying the commonest",
 };
 
-function verdict({ metrics, baselines, drift, task }) {
+export function verdict({ metrics, baselines, drift, task }) {
   if (metrics.rows < 30) return ["young", `Too early to tell: ${count(metrics.rows, "row")} learned.`];
   const [less, more, what] = task === "classification" ? ["fewer", "more", " errors"] : ["less", "more", " loss"];
   const own = metrics.recent.model;

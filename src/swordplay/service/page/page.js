@@ -4,6 +4,7 @@ import { list } from "./list.js";
 import { lookAgain } from "./model.js";
 import { $, AWAY, count, short, write } from "./tools.js";
 
+const LOCKED = "This server answers to those who have a token.";
 const state = { away: false, locked: false, ready: false, busy: false, heard: new Date(), trail: [] };
 
 // ---- asking
@@ -63,6 +64,7 @@ async function refresh() {
 }
 
 function speed({ predict, learn }) {
+  $("server").hidden = false;
   const [verb, times] = predict ? ["answers", predict] : ["learns", learn];
   const ms = (value) => `${short(Number(value.toPrecision(2)))} ms`;
   write($("speed"), times ? `${verb} in ${ms(times.p50)}, 99 of 100 within ${ms(times.p99)}` : "");
@@ -81,6 +83,7 @@ function lock(token) {
   if (state.locked) return;
   state.locked = true;
   write($("status"), "a token is needed");
+  write($("notice"), LOCKED);
   write($("wrong"), token ? "That token is not accepted." : "");
   $("enter").hidden = false;
   if (!$("ask").open) $("ask").showModal();
@@ -102,6 +105,7 @@ $("token-form").addEventListener("submit", async (event) => {
   $("token").value = "";
   $("enter").hidden = true;
   state.locked = false;
+  if ($("notice").textContent === LOCKED) write($("notice"), "");
   $("ask").close();
   await refresh();
   lookAgain();
