@@ -48,12 +48,12 @@ export function draw(seen) {
     type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { color: orange, width: 1.5, dash: "dash" },
   }));
   const few = c.rows.length < 3; // then what a point tells of, the rows before it, is drawn too
-  const points = few ? { mode: "lines+markers", marker: { size: [0, 9, 9] }, cliponaxis: false } : { mode: "lines" };
+  const points = few ? { mode: "lines+markers", marker: { size: [0, 9, 9], opacity: 1 }, cliponaxis: false } : { mode: "lines" };
   const rows = few ? [0, ...c.rows] : c.rows;
   const from = (y) => (few ? [y[0], ...y] : y);
   const loss = seen.metrics.loss;
-  write($("loss-note"), `The mean ${loss} of the rows since the point before, each predicted before it was learned.`
-    + (rises.length ? " Dashed upright: drift rises past 1." : ""));
+  write($("loss-note"), `Mean ${loss} of the rows since the point before, each predicted before it was learned.`
+    + (rises.length ? " Dashed upright: drift passes 1." : ""));
   const lines = [["model", c.loss, blue, "solid"], [seen.baselines[0], c.baseline_1, orange, "dot"], [seen.baselines[1], c.baseline_2, quiet, "dash"]];
   const loss_axis = lossAxis(lines.flatMap(([, y]) => y), seen.task);
   const share = seen.task === "classification" ? ":.1%" : ":.4~g";
