@@ -21,11 +21,12 @@ class Server:
 
     def __init__(self, database, *, until="/ready", **settings):
         environment = {k: v for k, v in os.environ.items() if not k.startswith("SWORDPLAY_")}
+        port = str(settings.pop("port", 0))
         environment |= {f"SWORDPLAY_{name.upper()}": str(v) for name, v in settings.items()}
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
         command = [sys.executable, "-m", "swordplay.service", "serve"]
         self.process = subprocess.Popen(
-            [*command, "--port", "0", "--database", database],
+            [*command, "--port", port, "--database", database],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=self.log,

@@ -203,7 +203,13 @@ async def import_model(request: Request, name: Name) -> Response:
 def brief(host: Host) -> dict[str, Any]:
     """Return a line of the list."""
     created = datetime.fromtimestamp(host.created, UTC).isoformat(timespec="seconds")
-    return {"name": host.name, "task": host.spec.task, "rows": host.rows, "created": created}
+    return {
+        "name": host.name,
+        "task": host.spec.task,
+        "rows": host.rows,
+        "created": created,
+        **host.glance(),
+    }
 
 
 # ---------------------------------------------------------------------- predict and learn

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import secrets
 import time
 from collections import deque
@@ -27,6 +28,9 @@ from swordplay.service.settings import Settings
 from swordplay.service.state import Record, State
 from swordplay.service.store import Store
 from swordplay.service.writer import Op, Writer
+from swordplay.state import StateError
+
+logger = logging.getLogger("swordplay.service")
 
 GROUP = 64  # requests learned between two copies
 PRUNING = 4  # old records that go with each new one: all at once would hold up every other write
@@ -100,6 +104,7 @@ class Host:
         self.deleted = False
         self._counts = counts  # seq and rows, as long as the state is not loaded
         self._state: State | None = None
+        self._glance: tuple[State, dict[str, float | None]] | None = None
         self._loading: asyncio.Task[State] | None = None
         self._queue: deque[_Job] = deque()
         self._worker: asyncio.Task[None] | None = None
@@ -121,6 +126,16 @@ class Host:
     def seq(self) -> int:
         """Records in the log, ever."""
         return self._counts[0] if self._state is None else self._state.seq
+
+    def glance(self) -> dict[str, float | None]:
+        """Return what the list tells of how it does: null as long as the state is not loaded."""
+        state = self._state
+        if state is None or not state.monitor.rows:
+            return {"ratio": None, "drift": None}
+        if self._glance is None or self._glance[0] is not state:
+            told = {"ratio": state.monitor.ratio(), "drift": state.model.drift}
+            self._glance = (state, told)
+        return self._glance[1]
 
     def adopt(self, state: State) -> None:
         """Begin with a state that the database has as the snapshot."""
@@ -149,7 +164,17 @@ class Host:
         found = self.store.snapshot(self.id)
         if found is None:
             raise Refused(404, f"There is no model called {self.name!r}.")
-        state = State.from_parts(self.spec, bytes(found.state), found.metrics, found.seq)
+        try:
+            state = State.from_parts(self.spec, bytes(found.state), found.metrics, found.seq)
+        except StateError as error:
+            logger.error(
+                "a snapshot cannot be read", extra={"model": self.name, "error": str(error)}
+            )
+            raise Refused(  # not 503: clients would try again and again
+                409,
+                f"The model {self.name!r} cannot be loaded. {error} Go on with the version "
+                "that wrote the database, or delete the model.",
+            ) from None
         records = rows = 0
         while following := self.store.records_after(self.id, state.seq):
             for seq, data in following:

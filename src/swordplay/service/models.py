@@ -178,6 +178,11 @@ class Model:
 
     # ---- looking inside
 
+    @property
+    def drift(self) -> float | None:
+        """By how many octaves the memory is shorter than usual."""
+        return float(self.estimator.drift_) if self.fitted else None
+
     def summary(self) -> dict[str, Any]:
         """Return weights, effective memory and drift."""
         if not self.fitted:
@@ -185,7 +190,7 @@ class Model:
         return {
             "weights": dict(self.estimator.weights_),
             "effective_memory": float(self.estimator.effective_memory_),
-            "drift": float(self.estimator.drift_),
+            "drift": self.drift,
         }
 
     def gauge(self) -> tuple[float, float, Array]:
@@ -198,9 +203,22 @@ class Model:
             heat[_bucket(np.log2(max(memory, 1.0)))] = 1.0
             return memory, float(self.estimator.drift_), heat
         shares = np.mean([engine.weights(m) for m in range(engine.outputs)], axis=0)
-        spans = layout.config[int(layout.config[at.T_SPAN]) :][: len(shares)]
-        np.add.at(heat, _bucket(spans), shares)
+        np.add.at(heat, _bucket(_spans(engine)), shares)
         return memory, float(self.estimator.drift_), heat
+
+    def bands(self) -> list[int] | None:
+        """Return the buckets of the heat map that can have weight; None: any."""
+        engine = self.estimator._engine if self.fitted else None
+        if getattr(engine, "layout", None) is None:
+            return None
+        return sorted(set(_bucket(_spans(engine)).tolist()))
+
+
+def _spans(engine: Any) -> Array:
+    """Return the binary logarithms of the experts' memories."""
+    config = engine.layout.config
+    spans: Array = config[int(config[at.T_SPAN]) :][: len(engine.names)]
+    return spans
 
 
 def _bucket(log_memory: Any) -> Any:

@@ -1,7 +1,9 @@
 """Prequential loss beside its baselines, and a history of constant size for the charts.
 
 Every row is predicted by the state just before it is learned; that prediction's loss counts. All of
-it is part of a model's state: a replayed log rebuilds it to the last bit.
+it is part of a model's state: a replayed log rebuilds it to the last bit. A point of the history
+holds the mean losses of the rows since the point before, so that a change and the recovery from it
+show as they were.
 """
 
 from __future__ import annotations
@@ -14,11 +16,16 @@ import numpy as np
 from swordplay import losses
 from swordplay._types import Array
 from swordplay.service.models import BUCKETS, Model, Spec
+from swordplay.state import StateError
 
-POINTS = 96  # of the history; when full, every second one goes
+FORMAT = 2  # of what is stored; 1 kept points of another kind
+POINTS = 96  # of the history; when full, neighbours merge
 HORIZON = 500.0  # rows behind a recent mean
 FIRST_STRIDE = 16  # rows between two points, at first
+MOST = 2**53  # rows that can be counted
 COLUMNS = ("rows", "loss", "baseline_1", "baseline_2", "memory", "drift")
+MEMORY, DRIFT = COLUMNS.index("memory"), COLUMNS.index("drift")
+RATIO = 1e9  # a model without loss would be infinitely better
 BASELINES = {
     "regression": ("last value", "running mean"),
     "classification": ("last label", "commonest label"),
@@ -44,6 +51,7 @@ class Monitor:
         self.rows = 0
         self.totals = np.zeros(4)  # loss of the model and of two baselines; log loss
         self.recent = np.zeros(4)  # exponentially weighted, and their weight
+        self.since = np.zeros(4)  # losses since the last point of the history, and rows
         self.last: Any = None
         self.sum = 0.0
         self.counts: dict[Any, int] = {}
@@ -54,6 +62,7 @@ class Monitor:
         """Return a twin; the history is replaced, never written to, so twins may share it."""
         twin = copy.copy(self)
         twin.totals, twin.recent = self.totals.copy(), self.recent.copy()
+        twin.since = self.since.copy()
         twin.counts = dict(self.counts)
         return twin
 
@@ -71,7 +80,9 @@ class Monitor:
             extra = np.zeros(n)
         before = self.rows
         self.rows += n
-        self.totals += [*rows.sum(axis=0), extra.sum()]
+        sums = rows.sum(axis=0)
+        self.totals += [*sums, extra.sum()]
+        self.since += [*sums, n]
         fading = np.exp(-np.arange(n - 1, -1, -1) / HORIZON)
         self.recent *= np.exp(-n / HORIZON)
         self.recent += [*(rows * fading[:, None]).sum(axis=0), fading.sum()]
@@ -97,13 +108,13 @@ class Monitor:
 
     def _gauge(self, model: Model) -> None:
         memory, drift, heat = model.gauge()
-        point = [self.rows, *(self.recent[:3] / self.recent[3]), memory, drift, *heat]
+        point = [self.rows, *(self.since[:3] / self.since[3]), memory, drift, *heat]
+        self.since = np.zeros(4)
         limit = float(np.finfo(np.float32).max)
         fits = np.clip(np.array(point, dtype=np.float64), -limit, limit).astype(np.float32)
         history = self.history
         if len(history) == POINTS:
-            history = history[1::2]
-            self.stride *= 2
+            history, self.stride = _merged(history, self.stride)
         self.history = np.vstack([history, fits[None]])
 
     # ---- what people see
@@ -121,11 +132,31 @@ class Monitor:
                 told["log_loss"] = float(self.totals[3] / self.rows)
         return told
 
-    def curves(self) -> dict[str, Any]:
-        """Return the history, a list a column; the heat map a list a memory length."""
+    def ratio(self) -> float | None:
+        """Return how many times the better baseline's recent loss is the model's."""
+        if not self.rows:
+            return None
+        own, *naive = (float(loss) for loss in self.recent[:3])
+        best = min(naive)
+        if own <= 0.0:
+            return RATIO if best > 0.0 else 1.0
+        return min(best / own, RATIO)
+
+    def curves(self, bands: list[int] | None) -> dict[str, Any]:
+        """Return the history, a list a column; the heat map a list a memory length.
+
+        ``bands`` are the buckets that can have weight; None: any, so those between what was seen.
+        """
         table = self.history.T.astype(float)
         curves: dict[str, Any] = {name: table[k].tolist() for k, name in enumerate(COLUMNS)}
-        curves["heat"] = table[len(COLUMNS) :].round(4).tolist()
+        heat, top = table[len(COLUMNS) :], BUCKETS - 1
+        if bands is None:
+            seen = np.flatnonzero(heat.any(axis=1))
+            shown = list(range(seen[0], seen[-1] + 1)) if len(seen) else []
+        else:
+            shown = bands
+        curves["heat"] = heat[shown].round(4).tolist()
+        curves["memories"] = [None if bands and band == top else 2**band for band in shown]
         return curves
 
     # ---- state
@@ -133,9 +164,11 @@ class Monitor:
     def as_json(self) -> dict[str, Any]:
         """Return everything, for JSON: floats come back to the bit."""
         return {
+            "format": FORMAT,
             "rows": self.rows,
             "totals": self.totals.tolist(),
             "recent": self.recent.tolist(),
+            "since": self.since.tolist(),
             "last": self.last,
             "sum": self.sum,
             "counts": [[label, count] for label, count in self.counts.items()],
@@ -146,18 +179,47 @@ class Monitor:
     @classmethod
     def from_json(cls, spec: Spec, given: dict[str, Any]) -> Monitor:
         """Return what ``as_json`` described; wrong shapes raise ValueError."""
+        if given.get("format", 1) != FORMAT:
+            raise StateError(
+                f"What is stored has format {given.get('format', 1)}; this version of swordplay "
+                f"reads format {FORMAT} alone."
+            )
         one = cls(spec)
         one.rows, one.stride = int(given["rows"]), int(given["stride"])
         one.totals = np.array(given["totals"], dtype=float).reshape(4)
         one.recent = np.array(given["recent"], dtype=float).reshape(4)
+        one.since = np.array(given["since"], dtype=float).reshape(4)
         one.last, one.sum = given["last"], float(given["sum"])
         one.counts = {label: int(count) for label, count in given["counts"]}
         width = len(COLUMNS) + BUCKETS
         history = np.array(given["history"], dtype=np.float32).reshape(-1, width)
-        numbers = (one.totals, one.recent, [one.sum], history)
-        if len(history) > POINTS or one.stride < 1 or one.rows < 0:
+        numbers = (one.totals, one.recent, one.since, [one.sum], history)
+        if len(history) > POINTS or not 1 <= one.stride <= MOST or not 0 <= one.rows <= MOST:
             raise ValueError("the history is too long")
         if not all(np.isfinite(part).all() for part in numbers):
             raise ValueError("the metrics hold numbers that are not finite")
+        if (np.diff(history[:, 0], prepend=0) < 0).any() or not 0 <= one.since[3] <= one.rows:
+            raise ValueError("the history does not go forward")
         one.history = history
         return one
+
+
+def _merged(history: Array, stride: int) -> tuple[Array, int]:
+    """Return at most half the points, each about all rows since the one before, and their stride.
+
+    Losses and weights are means over those rows. Of the drift the highest stays: a change must not
+    vanish from the charts because time goes by.
+    """
+    table = history.astype(float)
+    rows = table[:, 0]
+    weights = np.maximum(np.diff(rows, prepend=0.0), 1.0)[:, None]
+    first = np.arange(len(rows))
+    while len(first) > POINTS // 2:  # more than once where requests are longer than the stride
+        stride *= 2
+        ends = np.flatnonzero(np.diff(rows // stride, prepend=0.0) > 0)
+        first = np.unique([0, *(ends[ends < len(rows) - 1] + 1)])
+    last = np.append(first[1:], len(rows)) - 1
+    merged = np.add.reduceat(table * weights, first) / np.add.reduceat(weights, first)
+    merged[:, [0, MEMORY]] = table[last][:, [0, MEMORY]]
+    merged[:, DRIFT] = np.maximum.reduceat(table[:, DRIFT], first)
+    return merged.astype(np.float32), stride

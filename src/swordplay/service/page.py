@@ -1,4 +1,4 @@
-"""The page at ``/``: three files of ours and Plotly, none from elsewhere."""
+"""The page at ``/``: a few small files of ours and Plotly, none from elsewhere."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from swordplay.service.errors import Refused
 
 routes = APIRouter(include_in_schema=False)
 KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
-OURS = ("page.css", "page.js", "icon.svg")
+SCRIPTS = ("page.js", "list.js", "model.js", "charts.js", "tools.js")
+OURS = ("page.css", "icon.svg", *SCRIPTS)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def _file(name: str) -> tuple[bytes, str]:
     """Return a file, packed, and its fingerprint."""
     if name == "plotly.min.js":

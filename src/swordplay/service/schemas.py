@@ -114,6 +114,13 @@ class ModelBrief(BaseModel):
     task: str
     rows: int
     created: str
+    ratio: float | None = Field(
+        description="Recent loss of the better baseline over the model's, at most a thousand "
+        "million; null before the first row, and after a start until somebody asks for the model."
+    )
+    drift: float | None = Field(
+        description="By how many octaves its memory is shorter than usual; null like ratio."
+    )
 
 
 class ModelList(BaseModel):
@@ -132,6 +139,7 @@ class ModelInfo(BaseModel):
     classes: list[int | str] | None
     seq: int
     metrics: dict[str, Any]
+    ratio: float | None = Field(description="Recent loss of the better baseline over the model's.")
     weights: dict[str, float]
     effective_memory: float | None
     drift: float | None

@@ -11,11 +11,11 @@ import numpy as np
 
 from swordplay._types import Array
 from swordplay.service.models import Model, Spec
-from swordplay.service.monitor import Monitor
+from swordplay.service.monitor import FORMAT, Monitor
 from swordplay.state import StateError
 
 _HEAD = struct.Struct("<IIB")
-_MAGIC, _FORMAT = b"SWORDSRV", 1
+_MAGIC = b"SWORDSRV"
 
 
 class Record(NamedTuple):
@@ -87,7 +87,7 @@ class State:
         """Return a model file: a JSON header, the estimator's bytes, a checksum."""
         state, metrics = self.parts()
         header = {
-            "format": _FORMAT,
+            "format": FORMAT,
             "spec": self.model.spec.as_json(),
             "metrics": json.loads(metrics),
         }
@@ -108,8 +108,11 @@ class State:
 
         try:
             header = json.loads(body[12 : 12 + length])
-            if header["format"] != _FORMAT:
-                raise StateError(f"The model file has format {header['format']}, not {_FORMAT}.")
+            if header["format"] != FORMAT:
+                raise StateError(
+                    f"The model file has format {header['format']}; this version of swordplay "
+                    f"reads format {FORMAT} alone."
+                )
             spec = NewModel.model_validate({"name": "upload", **header["spec"]}).spec()
             model = Model.from_bytes(spec, body[12 + length :])
             monitor = Monitor.from_json(spec, header["metrics"])

@@ -32,6 +32,7 @@ async def events(
     app = request.app
     catalog: Catalog = app.state.catalog
     host = catalog[name]
+    await host.state()  # what cannot be loaded is refused before the stream begins
     listeners = getattr(app.state, "listeners", 0)
     if listeners >= catalog.settings.max_listeners:
         raise Refused(429, "Too many pages watch already.", retry_after=30)
@@ -44,7 +45,7 @@ async def events(
                 state = await host.state()
                 if state.seq != seen:
                     seen, quiet = state.seq, 0
-                    yield b"data: " + to_json(await picture(host, app.state.metrics)) + b"\n\n"
+                    yield b"data: " + to_json(await picture(host)) + b"\n\n"
                 else:
                     quiet += 1
                     if quiet % SILENCE == 0:
@@ -58,7 +59,14 @@ async def events(
     )
 
 
-async def picture(host: Host, metrics: Metrics) -> dict[str, Any]:
+@routes.get("/latency", dependencies=[Depends(Allow("read"))])
+async def latency(request: Request) -> dict[str, dict[str, float] | None]:
+    """Return how long the last requests took: it is the server's, not a model's."""
+    metrics: Metrics = request.app.state.metrics
+    return metrics.latency()
+
+
+async def picture(host: Host) -> dict[str, Any]:
     """Return everything the charts of a model need."""
     state = await host.state()
     summary = state.model.summary()
@@ -71,10 +79,9 @@ async def picture(host: Host, metrics: Metrics) -> dict[str, Any]:
         "seq": state.seq,
         "baselines": BASELINES[host.spec.task],
         "metrics": state.monitor.summary(),
-        "curves": state.monitor.curves(),
+        "curves": state.monitor.curves(state.model.bands()),
         "effective_memory": summary["effective_memory"],
         "drift": summary["drift"],
         "weights": top,
-        "latency": metrics.latency(),
         "queue": host.waiting,
     }
