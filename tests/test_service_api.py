@@ -48,6 +48,14 @@ def learn(web, name="m", rows=X, labels=Y, **headers):
     return web.post(f"/models/{name}/learn", json=body, headers=headers)
 
 
+def measured(web, name="m"):
+    """Describe a model once its regret is up to date."""
+    while True:
+        told = web.get(f"/models/{name}").json()
+        if told["regret"] is None or told["regret"]["seq"] == told["seq"]:
+            return told
+
+
 def predict(web, rows, name="m", **more):
     return web.post(f"/models/{name}/predict", json={"rows": rows, **more})
 
@@ -131,11 +139,11 @@ def test_regret_is_measured_for_two_classes_and_explicitly_absent_for_more(web):
     assert told["regret"] is None
     assert "all the same" in told["regret_reason"]
     learn(web, labels=["up" if row[0] > 0 else "down" for row in X])
-    regret = web.get("/models/m").json()["regret"]
+    regret = measured(web)["regret"]
     assert regret["loss"] == "log loss"
     assert regret["best_piecewise"] <= regret["best_fixed"] < 256 * np.log(2)
     learn(web, labels=[("up", "down", "sideways")[k % 3] for k in range(300)])
-    told = web.get("/models/m").json()
+    told = measured(web)
     assert told["regret"] is None
     assert "more than two classes" in told["regret_reason"]
 

@@ -20,11 +20,11 @@ import swordplay
 from swordplay.service import bodies, guard, page, watch
 from swordplay.service.bodies import ARROW, BINARY, JSON
 from swordplay.service.catalog import Catalog
-from swordplay.service.comparators import regret_on
 from swordplay.service.errors import Refused
 from swordplay.service.guard import Allow, content_type, read_body
 from swordplay.service.host import Host
 from swordplay.service.metrics import Metrics
+from swordplay.service.regrets import Regrets, absent
 from swordplay.service.schemas import (
     NAME,
     Learned,
@@ -117,6 +117,7 @@ async def describe_model(
     catalog = catalog_of(request)
     host = catalog[name]
     state = await host.state()
+    regrets: Regrets = request.app.state.regrets
     told: dict[str, Any] = {
         **brief(host),
         "spec": host.spec.as_json(),
@@ -125,36 +126,11 @@ async def describe_model(
         "seq": state.seq,
         "metrics": state.monitor.summary(),
         **state.model.summary(),
-        **(await _regret(request.app, host, state.seq) if regret else _no_regret("Not asked for.")),
+        **(await regrets.of(host, state) if regret else absent("Not asked for.")),
         "queue": host.waiting,
     }
     told.pop("rows")
     return _json(told)
-
-
-def _no_regret(why: str) -> dict[str, Any]:
-    return {"regret": None, "regret_reason": why}
-
-
-async def _regret(app: FastAPI, host: Host, seq: int) -> dict[str, Any]:
-    """Return regret on the recent window; computed once a state, one model at a time."""
-    window = host.settings.window
-
-    def measure() -> dict[str, Any]:
-        found = regret_on(host.spec, host.store.latest_records(host.id, window), window)
-        if isinstance(found, str):
-            return _no_regret(found)
-        return {"regret": found, "regret_reason": None}
-
-    async with app.state.measuring:
-        known = app.state.regrets.get(host.id)
-        if known is None or known[0] != seq:
-            known = (seq, await asyncio.to_thread(measure))
-            app.state.regrets[host.id] = known
-            while len(app.state.regrets) > 256:
-                del app.state.regrets[next(iter(app.state.regrets))]
-    found: dict[str, Any] = known[1]
-    return found
 
 
 @routes.delete("/models/{name}", dependencies=[ADMIN], status_code=204, tags=["models"])
@@ -320,7 +296,7 @@ def build(settings: Settings) -> FastAPI:
 
     app.state.catalog, app.state.metrics = catalog, metrics
     app.state.kernels = Kernels()
-    app.state.measuring, app.state.regrets = asyncio.Lock(), {}
+    app.state.regrets = Regrets()
     app.include_router(routes)
     app.include_router(page.routes)
     app.include_router(watch.routes)
