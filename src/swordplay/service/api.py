@@ -233,6 +233,7 @@ async def learn(request: Request, name: Name) -> Response:
 # ---------------------------------------------------------------------- operations
 
 
+@routes.head("/health", include_in_schema=False)
 @routes.get("/health", tags=["operations"])
 async def health() -> dict[str, str]:
     """Say that the process lives."""

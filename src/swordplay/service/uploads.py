@@ -87,4 +87,3 @@ def rehearse(state: State) -> None:
         raise StateError(f"The state cannot go on: {type(error).__name__}.") from error
     if again != (kept, metrics):
         raise StateError("The state changes when it is written and read again.")
-
