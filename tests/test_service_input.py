@@ -1,4 +1,4 @@
-"""What strangers send: ids with two spellings, labels that no integer holds, columns in disguise."""
+"""What strangers send: ids with two spellings, labels that are no integers, odd columns."""
 
 from __future__ import annotations
 
