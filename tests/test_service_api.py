@@ -366,9 +366,8 @@ def test_ten_thousand_malformed_bodies_are_refused(web):
     web.post("/models", json={"name": "m"})
     learn(web)
     web.post("/models", json={"name": "c", "task": "classification"})
-    for path, content in fuzzing.malformed(10_000):
-        headers = {"content-type": "application/json"}
-        answer = web.post(path, content=content, headers=headers)
+    for path, content, kind in fuzzing.malformed(10_000):
+        answer = web.post(path, content=content, headers={"content-type": kind})
         assert 400 <= answer.status_code < 500, (path, content, answer.text)
         assert "Traceback" not in answer.text
 
@@ -519,3 +518,22 @@ def test_settings_from_file_and_environment(tmp_path):
         settings.load(file, {})
     with pytest.raises(SettingsError, match="port"):
         settings.load(None, {"SWORDPLAY_PORT": "many"})
+
+
+def test_no_request_keeps_a_processor_for_long(databases):
+    with client_of(databases(), max_work=2000) as web:
+        for name, more in (("m", {}), ("c", {"task": "classification"})):
+            web.post("/models", json={"name": name, **more})
+        rows = X[:200, :3].tolist()
+        assert learn(web, "m", rows, Y[:200]).status_code == 200
+        assert learn(web, "c", rows, [k % 2 for k in range(200)]).status_code == 200
+        too_much = learn(web, "c", rows, [k % 5 for k in range(200)])
+        assert too_much.status_code == 413
+        assert "200 rows x 3 features x 5 classes = 3000" in too_much.json()["detail"]
+        ids = predict(web, rows, "c").json()["ids"]
+        late = {"ids": ids, "labels": [k % 5 for k in range(200)]}
+        assert web.post("/models/c/learn", json=late).status_code == 413
+        assert learn(web, "c", rows[:20], [k % 5 for k in range(20)]).status_code == 200
+        assert predict(web, rows, "c").status_code == 413
+        assert predict(web, X[:300].tolist() * 3).status_code == 413
+        assert web.get("/models/c").json()["seq"] == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +17,7 @@ from starlette.exceptions import HTTPException
 
 import swordplay
 from swordplay.service import bodies, guard, page, watch
-from swordplay.service.bodies import ARROW, BINARY, JSON
+from swordplay.service.bodies import ARROW, BINARY, JSON, aside
 from swordplay.service.catalog import Catalog
 from swordplay.service.errors import Refused
 from swordplay.service.guard import Allow, content_type, read_body
@@ -198,11 +197,12 @@ async def predict(request: Request, name: Name) -> Response:
     host = catalog[name]
     kind = content_type(request, (JSON, ARROW))
     body = await read_body(request, catalog.settings.max_body)
-    X, remember = bodies.read_predict(host, kind, body)
+    X, remember = await aside(len(body), bodies.read_predict, host, kind, body)
     await request.app.state.kernels.wait()
     answer, ids = await host.predict(X, remember)
     request.app.state.metrics.rows.labels("predicted").inc(len(X))
-    return Response(bodies.write_predictions(kind, answer, ids), media_type=kind)
+    told = await aside(answer.size, bodies.write_predictions, kind, answer, ids)
+    return Response(told, media_type=kind)
 
 
 @routes.post(
@@ -221,7 +221,7 @@ async def learn(request: Request, name: Name) -> Response:
     if key is not None and not (0 < len(key) <= 200 and all("!" <= c <= "~" for c in key)):
         raise Refused(422, "A key has 1 to 200 visible ASCII characters.", "Idempotency-Key")
     body = await read_body(request, catalog.settings.max_body)
-    lesson = bodies.read_learn(host, kind, body, key, hashlib.sha256(body).hexdigest())
+    lesson = await aside(len(body), bodies.read_learn, host, kind, body, key)
     if catalog.closing:
         raise Refused(503, "The server is stopping.", retry_after=5)
     await request.app.state.kernels.wait()

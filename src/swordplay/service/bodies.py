@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+import asyncio
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ValidationError
@@ -20,7 +23,19 @@ JSON, ARROW, BINARY = (
     "application/vnd.apache.arrow.stream",
     "application/octet-stream",
 )
+BULK = 64 << 10  # bytes that take too long to read or write while everybody waits
 Body = TypeVar("Body", bound=BaseModel)
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
+
+async def aside(
+    size: int, work: Callable[Given, Made], *args: Given.args, **more: Given.kwargs
+) -> Made:
+    """Return what ``work`` returns; where there are many bytes, a thread does it."""
+    if size <= BULK:
+        return work(*args, **more)
+    return await asyncio.to_thread(work, *args, **more)
 
 
 def parse(schema: type[Body], body: bytes | dict[str, Any]) -> Body:
@@ -58,8 +73,9 @@ def read_predict(host: Host, kind: str, body: bytes) -> tuple[Array, bool]:
     return matrix(host, asked.rows), asked.remember
 
 
-def read_learn(host: Host, kind: str, body: bytes, key: str | None, digest: str) -> Lesson:
+def read_learn(host: Host, kind: str, body: bytes, key: str | None) -> Lesson:
     """Return what a request to learn asks for."""
+    digest = sha256(body).hexdigest()
     if kind == ARROW:
         table = arrow.read(body, host.settings.max_rows)
         given = {name: arrow.column(table, name) for name in RESERVED if name in table.column_names}

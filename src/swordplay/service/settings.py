@@ -37,6 +37,7 @@ class Settings:
         max_rows: rows of a request.
         max_columns: features of a row.
         max_classes: labels of a classification.
+        max_work: rows times features times classes (1 for two, and for a regression) of a request.
         max_models: models in the server.
         max_listeners: pages that watch at a time.
         queue: requests to learn that may wait for one model; beyond, 429.
@@ -60,6 +61,7 @@ class Settings:
     max_rows: int = 10_000
     max_columns: int = 2_000
     max_classes: int = 100
+    max_work: int = 20_000_000
     max_models: int = 10_000
     max_listeners: int = 64
     queue: int = 256
