@@ -2,11 +2,10 @@
 
     python -m benchmarks.fuzz_service --minutes 10
 
-First 10,000 malformed bodies, JSON and Arrow, each of which must be refused with 4xx, and 5,000 Arrow
-streams with some bytes changed; then requests made from the
-API's own OpenAPI description until the time is over. Any 5xx, any answer that takes longer than
-30 s and any that does not fit the description ends it with an error. The memory of the server is
-printed every minute.
+First 10,000 malformed bodies, JSON and Arrow, each of which must be refused with 4xx, and 5,000
+Arrow streams with some bytes changed; then requests made from the API's own OpenAPI description
+until the time is over. Any 5xx, any answer that takes longer than 30 s and any that does not fit
+the description ends it with an error. The memory of the server is printed every minute.
 """
 
 from __future__ import annotations

@@ -425,15 +425,17 @@ def test_limits_of_width_classes_files_and_watchers(databases):
         assert (full.status_code, full.headers["retry-after"]) == (429, "30")
 
 
-def test_what_takes_too_long_is_given_up_with_503(databases, monkeypatch):
+@pytest.mark.parametrize("name", ["m", "events"])
+def test_what_takes_too_long_is_given_up_with_503(databases, monkeypatch, name):
     with client_of(databases(), request_seconds=3.0) as web:
-        web.post("/models", json={"name": "m"})
+        web.post("/models", json={"name": name})
 
         async def slow():
             await asyncio.sleep(30)
 
-        monkeypatch.setattr(web.app.state.catalog["m"], "state", slow)
-        answer = predict(web, X[:1].tolist())
+        monkeypatch.setattr(web.app.state.catalog[name], "state", slow)
+        assert web.get(f"/models/{name}").status_code == 503
+        answer = predict(web, X[:1].tolist(), name)
         assert answer.status_code == 503
         assert int(answer.headers["retry-after"]) >= 1
         assert "too long" in answer.json()["detail"]

@@ -1,7 +1,8 @@
 """``swordplay load-test``: throughput and latency of a running server on this machine.
 
-It makes a model under a name that nobody has, and deletes it. Rates are what one closed loop per client reaches;
-single rows are sent by the clock, so that a slow answer delays no later request's start.
+It makes a model under a name that nobody has, and deletes it. Rates are what one closed loop per
+client reaches; single rows are sent by the clock, so that a slow answer delays no later request's
+start.
 """
 
 from __future__ import annotations

@@ -150,8 +150,10 @@ def _typed(name: str, value: Any, kind: type) -> Any:
         if isinstance(value, list) and all(isinstance(part, str) for part in value):
             return tuple(part.strip() for part in value if part.strip())
         raise SettingsError(f"{name} must be a list of strings, not {value!r}.")
-    if type(value) is kind or (kind is float and type(value) is int):
-        return kind(value)
+    if type(value) is kind:
+        return value
+    if kind is float and type(value) is int:
+        return float(value)
     raise SettingsError(f"{name} must be {_KINDS[kind]}, not {value!r}.")
 
 
