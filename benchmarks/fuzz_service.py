@@ -2,10 +2,10 @@
 
     python -m benchmarks.fuzz_service --minutes 10
 
-First 10,000 malformed bodies, each of which must be refused with 4xx; then requests made from the
-API's own OpenAPI description until the time is over. Any 5xx, any answer that takes longer than
-30 s and any that does not fit the description ends it with an error. The memory of the server is
-printed every minute.
+First 10,000 malformed bodies, JSON and Arrow, each of which must be refused with 4xx, and 5,000
+Arrow streams with some bytes changed; then requests made from the API's own OpenAPI description
+until the time is over. Any 5xx, any answer that takes longer than 30 s and any that does not fit
+the description ends it with an error. The memory of the server is printed every minute.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--bodies", type=int, default=10_000)
     options = parser.parse_args()
-    statuses, refused = collections.Counter(), collections.Counter()
+    statuses, refused, changed = (collections.Counter() for _ in range(3))
     with tempfile.TemporaryDirectory() as folder:
         database = f"sqlite:///{folder}/s.db"
         with serving.Server(database, max_models=50, log_level="error") as server:
@@ -64,12 +64,19 @@ def main():
             watch.start()
             end = time.monotonic() + 60.0 * options.minutes
             with httpx.Client(base_url=server.url, timeout=fuzzing.HANGS) as web:
-                kind = {"content-type": "application/json"}
-                for path, content in fuzzing.malformed(options.bodies):
-                    answer = web.post(path, content=content, headers=kind)
+                for path, content, kind in fuzzing.malformed(options.bodies):
+                    answer = web.post(path, content=content, headers={"content-type": kind})
                     refused[answer.status_code] += 1
                     assert 400 <= answer.status_code < 500, (path, content, answer.text)
-            print(f"{options.bodies} malformed bodies: {dict(sorted(refused.items()))}", flush=True)
+                for path, content, kind in fuzzing.mutated(options.bodies // 2):
+                    answer = web.post(path, content=content, headers={"content-type": kind})
+                    changed[answer.status_code] += 1
+                    assert answer.status_code < 500, (path, content, answer.text)
+            print(
+                f"{options.bodies} malformed bodies: {dict(sorted(refused.items()))}; "
+                f"{options.bodies // 2} changed streams: {dict(sorted(changed.items()))}",
+                flush=True,
+            )
             number = 0
             while time.monotonic() < end:
                 number += 1

@@ -7,6 +7,7 @@ import json
 import random
 
 import numpy as np
+import pyarrow as pa
 import schemathesis
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
@@ -30,6 +31,12 @@ KNOWN = ("m", "one", "c")  # half of the requests are about a model that is ther
 HANGS = 30  # seconds without an answer
 ATOMS = [None, True, False, "", "a", "NaN", [], {}, [[]], [{}], "\u0000", {"a": {}}, [[[1]]]]
 ATOMS += ["1e400", [[1, 2, 3], [1]], [["x", 1, 2]], [[None, 1, 2]], [[True, 1, 2]]]
+JSON, ARROW = "application/json", "application/vnd.apache.arrow.stream"
+ALIKE = f"{'0' * 24}-00"  # another spelling of an id
+LARGE = [[1e20], [10**20], [1e100, 3], [2**53 + 1], [2.0**53 + 2], [-1e19], [1.5], [10**400]]
+COLUMNS = [{"id": ["nope"]}, {"id": [7]}, {"id": [ALIKE]}, {"id": ["\u0000"]}, {"id": [None]}]
+COLUMNS += [{"x": ["a"]}, {"x": [np.inf]}, {"x": [[1.0]]}, {"x": [{"a": 1}]}, {}, {"x": [1e300]}]
+LABELS = [["a\x00"], ["\n"], [""], ["a" * 201], [True], [None], [np.nan], [1e20], [2**60], [[1]]]
 MALFORMED_PATHS = ("/m/learn", "/m/predict", "/c/learn", "", "/nobody/learn")
 
 
@@ -74,10 +81,40 @@ def requests(server, examples, number=0):
     return statuses
 
 
+def stream(**columns):
+    """Return an Arrow stream."""
+    table, sink = pa.table(columns), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def mutated(count, number=3):
+    """Yield ``count`` Arrow streams with some bytes changed, which may be refused or not."""
+    dice = random.Random(number)
+    seeds = [
+        stream(x=[1.0, 2.0, 3.0], y=[1, 2, 3], z=[True, False, True], label=[1.0, 2.0, 3.0]),
+        stream(id=["0" * 24 + "-0", "0" * 24 + "-1"], label=["a", "b"]),
+        stream(x=np.arange(50.0), y=np.arange(50, dtype=np.float16), label=["a"] * 50),
+    ]
+    for _ in range(count):
+        body = bytearray(dice.choice(seeds))
+        for _ in range(dice.choice((1, 1, 2, 4))):
+            body[dice.randrange(len(body))] = dice.choice((0, 1, 2, 127, 255, dice.randrange(256)))
+        path = dice.choice(("/m/learn", "/m/predict", "/c/learn", "/c/predict"))
+        yield f"/models{path}", bytes(body), ARROW
+
+
 def malformed(count, number=2):
-    """Yield ``count`` paths and JSON bodies that each must be refused with 4xx."""
+    """Yield ``count`` paths, bodies and content types that each must be refused with 4xx."""
     dice = random.Random(number)
     for k in range(count):
+        if k % 4 == 1:
+            yield _bad_stream(dice)
+            continue
+        if k % 8 == 3:
+            yield _bad_numbers(dice)
+            continue
         rows, labels = dice.choice(ATOMS), dice.choice(ATOMS)
         body = json.dumps({dice.choice(["rows", "ids", "row"]): rows, "labels": labels})
         if k % 3 == 0:
@@ -85,4 +122,25 @@ def malformed(count, number=2):
         if k % 7 == 0:
             body = body.replace("1", dice.choice(["1e999", "-", "Infinity", "9" * 400]))
         content = body.encode() if k % 5 else bytes(dice.randrange(256) for _ in range(30))
-        yield f"/models{dice.choice(MALFORMED_PATHS)}", content
+        yield f"/models{dice.choice(MALFORMED_PATHS)}", content, JSON
+
+
+def _bad_stream(dice):
+    """Return an Arrow stream with one thing wrong, or cut off."""
+    good = {"x": [1.0], "label": [1]}
+    if dice.random() < 0.3:
+        body = stream(**good)
+        return "/models/c/learn", body[: dice.randrange(len(body) - 16)], ARROW
+    if dice.random() < 0.5:
+        return "/models/c/learn", stream(**dice.choice(COLUMNS), label=[1]), ARROW
+    return "/models/c/learn", stream(x=[1.0], label=pa.array(dice.choice(LABELS))), ARROW
+
+
+def _bad_numbers(dice):
+    """Return labels of classes that are no whole numbers below 2^53, or an id spelled wrongly."""
+    if dice.random() < 0.3:
+        body = {"ids": [dice.choice([ALIKE, ALIKE + "0", ALIKE.upper(), 7])], "labels": [1]}
+        return f"/models{dice.choice(['/c/learn', '/m/learn'])}", json.dumps(body).encode(), JSON
+    labels = dice.choice(LARGE)
+    body = {"rows": [[1, 2, 3]] * len(labels), "labels": labels}
+    return "/models/c/learn", json.dumps(body).encode(), JSON

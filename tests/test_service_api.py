@@ -48,6 +48,14 @@ def learn(web, name="m", rows=X, labels=Y, **headers):
     return web.post(f"/models/{name}/learn", json=body, headers=headers)
 
 
+def measured(web, name="m"):
+    """Describe a model once its regret is up to date."""
+    while True:
+        told = web.get(f"/models/{name}").json()
+        if told["regret"] is None or told["regret"]["seq"] == told["seq"]:
+            return told
+
+
 def predict(web, rows, name="m", **more):
     return web.post(f"/models/{name}/predict", json={"rows": rows, **more})
 
@@ -131,11 +139,11 @@ def test_regret_is_measured_for_two_classes_and_explicitly_absent_for_more(web):
     assert told["regret"] is None
     assert "all the same" in told["regret_reason"]
     learn(web, labels=["up" if row[0] > 0 else "down" for row in X])
-    regret = web.get("/models/m").json()["regret"]
+    regret = measured(web)["regret"]
     assert regret["loss"] == "log loss"
     assert regret["best_piecewise"] <= regret["best_fixed"] < 256 * np.log(2)
     learn(web, labels=[("up", "down", "sideways")[k % 3] for k in range(300)])
-    told = web.get("/models/m").json()
+    told = measured(web)
     assert told["regret"] is None
     assert "more than two classes" in told["regret_reason"]
 
@@ -358,9 +366,8 @@ def test_ten_thousand_malformed_bodies_are_refused(web):
     web.post("/models", json={"name": "m"})
     learn(web)
     web.post("/models", json={"name": "c", "task": "classification"})
-    for path, content in fuzzing.malformed(10_000):
-        headers = {"content-type": "application/json"}
-        answer = web.post(path, content=content, headers=headers)
+    for path, content, kind in fuzzing.malformed(10_000):
+        answer = web.post(path, content=content, headers={"content-type": kind})
         assert 400 <= answer.status_code < 500, (path, content, answer.text)
         assert "Traceback" not in answer.text
 
@@ -418,15 +425,17 @@ def test_limits_of_width_classes_files_and_watchers(databases):
         assert (full.status_code, full.headers["retry-after"]) == (429, "30")
 
 
-def test_what_takes_too_long_is_given_up_with_503(databases, monkeypatch):
+@pytest.mark.parametrize("name", ["m", "events"])
+def test_what_takes_too_long_is_given_up_with_503(databases, monkeypatch, name):
     with client_of(databases(), request_seconds=3.0) as web:
-        web.post("/models", json={"name": "m"})
+        web.post("/models", json={"name": name})
 
         async def slow():
             await asyncio.sleep(30)
 
-        monkeypatch.setattr(web.app.state.catalog["m"], "state", slow)
-        answer = predict(web, X[:1].tolist())
+        monkeypatch.setattr(web.app.state.catalog[name], "state", slow)
+        assert web.get(f"/models/{name}").status_code == 503
+        answer = predict(web, X[:1].tolist(), name)
         assert answer.status_code == 503
         assert int(answer.headers["retry-after"]) >= 1
         assert "too long" in answer.json()["detail"]
@@ -534,3 +543,22 @@ def test_a_field_that_is_not_known_is_named_first(web, body, field, detail):
     web.post("/models", json={"name": "m"})
     told = web.post("/models/m/learn", json=body)
     assert (told.status_code, told.json()) == (422, {"detail": detail, "field": field})
+
+
+def test_no_request_keeps_a_processor_for_long(databases):
+    with client_of(databases(), max_work=2000) as web:
+        for name, more in (("m", {}), ("c", {"task": "classification"})):
+            web.post("/models", json={"name": name, **more})
+        rows = X[:200, :3].tolist()
+        assert learn(web, "m", rows, Y[:200]).status_code == 200
+        assert learn(web, "c", rows, [k % 2 for k in range(200)]).status_code == 200
+        too_much = learn(web, "c", rows, [k % 5 for k in range(200)])
+        assert too_much.status_code == 413
+        assert "200 rows x 3 features x 5 classes = 3000" in too_much.json()["detail"]
+        ids = predict(web, rows, "c").json()["ids"]
+        late = {"ids": ids, "labels": [k % 5 for k in range(200)]}
+        assert web.post("/models/c/learn", json=late).status_code == 413
+        assert learn(web, "c", rows[:20], [k % 5 for k in range(20)]).status_code == 200
+        assert predict(web, rows, "c").status_code == 413
+        assert predict(web, X[:300].tolist() * 3).status_code == 413
+        assert web.get("/models/c").json()["seq"] == 2

@@ -25,18 +25,20 @@ TOLERANCE = 1e-10  # of best_fixed, in units of the loss of the domain's centre
 HESSIAN_DIM = 256  # up to this d, a d x d matrix is cheap
 
 
-def best_fixed(stream: Stream, domain: Domain) -> Array:
+def best_fixed(stream: Stream, domain: Domain, *, tolerance: float = TOLERANCE) -> Array:
     r"""Return the best fixed decision in hindsight, :math:`\arg\min_{x \in X} \sum_t f_t(x)`.
 
     Quadratic streams: the projected mean. Squared loss: least squares where it is inside the
     domain, else the Gram matrix's quadratic over it. Huber, logistic: projected Newton. Absolute,
     pinball: the method of multipliers, whose multipliers bound the error. Anything else, and long
-    rows: accelerated projected gradient. The cumulative loss is within 1e-10 of the least one, in
-    units of the loss of the domain's centre; a warning says where not even 1e-6 is certain.
+    rows: accelerated projected gradient. The cumulative loss is within ``tolerance`` of the least
+    one, in units of the loss of the domain's centre; a warning says where not even 1e-6 (or
+    ``tolerance``, if that is more) is certain.
 
     Args:
         stream: any stream.
         domain: X.
+        tolerance: what the loss may exceed the least one by; more is quicker.
 
     Returns:
         (d,), a member of the domain.
@@ -49,8 +51,8 @@ def best_fixed(stream: Stream, domain: Domain) -> Array:
     >>> best_fixed(stream, sp.Ball(dim=2, radius=1.0)).round(3)
     array([0.213, 0.051])
     """
-    x, gap, scale = nearly_best(stream, domain)
-    if gap > 1e-6 * scale:
+    x, gap, scale = nearly_best(stream, domain, tolerance)
+    if gap > max(1e-6, tolerance) * scale:
         warnings.warn(
             f"best_fixed could certify its decision only to a loss of {gap:.3g} above the least "
             f"(the domain's centre loses {scale:.3g}): the losses may not be smooth, or have no "
@@ -101,14 +103,16 @@ def minimizers(stream: Stream, domain: Domain) -> Array:
 # ---------------------------------------------------------------- the best fixed decision
 
 
-def nearly_best(stream: Stream, domain: Domain) -> tuple[Array, float, float]:
+def nearly_best(
+    stream: Stream, domain: Domain, relative: float = TOLERANCE
+) -> tuple[Array, float, float]:
     """Return ``best_fixed``, how far above the least its loss may be, and the centre's loss."""
     check_domain(stream, domain)
     start = np.asarray(domain.center, dtype=np.float64)
     if isinstance(stream, QuadraticStream):
         return np.asarray(domain.project(stream.centers.mean(axis=0))), 0.0, 0.0
     scale = float(np.abs(stream.values(start)).sum())
-    tolerance = max(TOLERANCE * scale, 1e-300)
+    tolerance = max(relative * scale, 1e-300)
     if not isinstance(stream, LinearStream):
         x, gap = minimise(
             Smooth(lambda x: 0.0, lambda x: _total_gradient(stream, x)), domain, start, tolerance

@@ -12,7 +12,7 @@ import numpy as np
 from swordplay._types import Array
 from swordplay.domains import Domain
 from swordplay.losses import Huber, Logistic, Squared
-from swordplay.regret.comparators import minimizers, nearly_best
+from swordplay.regret.comparators import TOLERANCE, minimizers, nearly_best
 from swordplay.regret.measures import check_domain
 from swordplay.regret.variation import best_predictions
 from swordplay.streams.functions import FunctionStream, QuadraticStream
@@ -24,7 +24,9 @@ PLANNED = 128  # segments that are planned together; beyond, the best segments a
 SURROGATE_DIM = 32  # longer rows are shortened to this, to find the switches
 
 
-def best_piecewise(stream: Stream, domain: Domain, segments: int) -> Array:
+def best_piecewise(
+    stream: Stream, domain: Domain, segments: int, *, tolerance: float = TOLERANCE
+) -> Array:
     r"""Return u_1..u_T with at most ``segments`` - 1 switches and (nearly) the least sum f_t(u_t).
 
     1. Dynamic programming over a grid of up to 400 possible switches, with least squares as the
@@ -41,6 +43,7 @@ def best_piecewise(stream: Stream, domain: Domain, segments: int) -> Array:
         stream: any stream.
         domain: X.
         segments: how many stretches of constant decision, at least 1.
+        tolerance: of each stretch's decision, as in ``best_fixed``.
 
     Returns:
         (T, d), members of the domain.
@@ -60,7 +63,7 @@ def best_piecewise(stream: Stream, domain: Domain, segments: int) -> Array:
     horizon, segments = len(stream), int(segments)
     if segments >= horizon:
         return minimizers(stream, domain)
-    pieces = _Pieces(stream, domain)
+    pieces = _Pieces(stream, domain, tolerance)
     best, least = [0, horizon], pieces.loss([0, horizon])
     if segments > 1:
         surrogate = _surrogate(stream, domain, pieces.solve(0, horizon)[0])
@@ -85,13 +88,14 @@ class _Pieces:
 
     stream: Stream
     domain: Domain
+    tolerance: float = TOLERANCE
     known: dict[tuple[int, int], tuple[Array, float]] = field(default_factory=dict)
     offers: dict[tuple[int, int], tuple[float, int, int, int]] = field(default_factory=dict)
 
     def solve(self, a: int, b: int) -> tuple[Array, float]:
         if (a, b) not in self.known:
             part = _part(self.stream, a, b)
-            x = nearly_best(part, self.domain)[0]
+            x = nearly_best(part, self.domain, self.tolerance)[0]
             self.known[a, b] = x, float(part.values(x).sum())
         return self.known[a, b]
 

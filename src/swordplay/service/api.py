@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,13 +17,13 @@ from starlette.exceptions import HTTPException
 
 import swordplay
 from swordplay.service import bodies, guard, page, watch
-from swordplay.service.bodies import ARROW, BINARY, JSON
+from swordplay.service.bodies import ARROW, BINARY, JSON, aside
 from swordplay.service.catalog import Catalog
-from swordplay.service.comparators import regret_on
 from swordplay.service.errors import Refused
 from swordplay.service.guard import Allow, content_type, read_body
 from swordplay.service.host import Host
 from swordplay.service.metrics import Metrics
+from swordplay.service.regrets import Regrets, absent
 from swordplay.service.schemas import (
     NAME,
     Learned,
@@ -117,6 +116,7 @@ async def describe_model(
     catalog = catalog_of(request)
     host = catalog[name]
     state = await host.state()
+    regrets: Regrets = request.app.state.regrets
     told: dict[str, Any] = {
         **brief(host),
         "spec": host.spec.as_json(),
@@ -125,36 +125,11 @@ async def describe_model(
         "seq": state.seq,
         "metrics": state.monitor.summary(),
         **state.model.summary(),
-        **(await _regret(request.app, host, state.seq) if regret else _no_regret("Not asked for.")),
+        **(await regrets.of(host, state) if regret else absent("Not asked for.")),
         "queue": host.waiting,
     }
     told.pop("rows")
     return _json(told)
-
-
-def _no_regret(why: str) -> dict[str, Any]:
-    return {"regret": None, "regret_reason": why}
-
-
-async def _regret(app: FastAPI, host: Host, seq: int) -> dict[str, Any]:
-    """Return regret on the recent window; computed once a state, one model at a time."""
-    window = host.settings.window
-
-    def measure() -> dict[str, Any]:
-        found = regret_on(host.spec, host.store.latest_records(host.id, window), window)
-        if isinstance(found, str):
-            return _no_regret(found)
-        return {"regret": found, "regret_reason": None}
-
-    async with app.state.measuring:
-        known = app.state.regrets.get(host.id)
-        if known is None or known[0] != seq:
-            known = (seq, await asyncio.to_thread(measure))
-            app.state.regrets[host.id] = known
-            while len(app.state.regrets) > 256:
-                del app.state.regrets[next(iter(app.state.regrets))]
-    found: dict[str, Any] = known[1]
-    return found
 
 
 @routes.delete("/models/{name}", dependencies=[ADMIN], status_code=204, tags=["models"])
@@ -228,11 +203,12 @@ async def predict(request: Request, name: Name) -> Response:
     host = catalog[name]
     kind = content_type(request, (JSON, ARROW))
     body = await read_body(request, catalog.settings.max_body)
-    X, remember = bodies.read_predict(host, kind, body)
+    X, remember = await aside(len(body), bodies.read_predict, host, kind, body)
     await request.app.state.kernels.wait()
     answer, ids = await host.predict(X, remember)
     request.app.state.metrics.rows.labels("predicted").inc(len(X))
-    return Response(bodies.write_predictions(kind, answer, ids), media_type=kind)
+    told = await aside(answer.size, bodies.write_predictions, kind, answer, ids)
+    return Response(told, media_type=kind)
 
 
 @routes.post(
@@ -251,7 +227,7 @@ async def learn(request: Request, name: Name) -> Response:
     if key is not None and not (0 < len(key) <= 200 and all("!" <= c <= "~" for c in key)):
         raise Refused(422, "A key has 1 to 200 visible ASCII characters.", "Idempotency-Key")
     body = await read_body(request, catalog.settings.max_body)
-    lesson = bodies.read_learn(host, kind, body, key, hashlib.sha256(body).hexdigest())
+    lesson = await aside(len(body), bodies.read_learn, host, kind, body, key)
     if catalog.closing:
         raise Refused(503, "The server is stopping.", retry_after=5)
     await request.app.state.kernels.wait()
@@ -263,6 +239,7 @@ async def learn(request: Request, name: Name) -> Response:
 # ---------------------------------------------------------------------- operations
 
 
+@routes.head("/health", include_in_schema=False)
 @routes.get("/health", tags=["operations"])
 async def health() -> dict[str, str]:
     """Say that the process lives."""
@@ -326,7 +303,7 @@ def build(settings: Settings) -> FastAPI:
 
     app.state.catalog, app.state.metrics = catalog, metrics
     app.state.kernels = Kernels()
-    app.state.measuring, app.state.regrets = asyncio.Lock(), {}
+    app.state.regrets = Regrets()
     app.include_router(routes)
     app.include_router(page.routes)
     app.include_router(watch.routes)

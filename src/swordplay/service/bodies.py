@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from hashlib import sha256
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ValidationError
@@ -14,20 +17,34 @@ from swordplay.service import arrow
 from swordplay.service.errors import Refused
 from swordplay.service.host import Host, Lesson
 from swordplay.service.models import Answer
-from swordplay.service.schemas import LearnIn, PredictIn
+from swordplay.service.schemas import RESERVED, WHOLE, LearnColumns, LearnIn, PredictIn
 
 JSON, ARROW, BINARY = (
     "application/json",
     "application/vnd.apache.arrow.stream",
     "application/octet-stream",
 )
+BULK = 64 << 10  # bytes that take too long to read or write while everybody waits
 Body = TypeVar("Body", bound=BaseModel)
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
 
 
-def parse(schema: type[Body], body: bytes) -> Body:
-    """Read JSON, or refuse it and name the field."""
+async def aside(
+    size: int, work: Callable[Given, Made], *args: Given.args, **more: Given.kwargs
+) -> Made:
+    """Return what ``work`` returns; where there are many bytes, a thread does it."""
+    if size <= BULK:
+        return work(*args, **more)
+    return await asyncio.to_thread(work, *args, **more)
+
+
+def parse(schema: type[Body], body: bytes | dict[str, Any]) -> Body:
+    """Read JSON, or check what was read from elsewhere; or refuse it and name the field."""
     try:
-        return schema.model_validate_json(body)
+        if isinstance(body, bytes):
+            return schema.model_validate_json(body)
+        return schema.model_validate(body)
     except ValidationError as error:
         raise Refused(422, *explain(error, schema)) from None
 
@@ -58,21 +75,27 @@ def read_predict(host: Host, kind: str, body: bytes) -> tuple[Array, bool]:
     """Return the rows of a request to predict, and whether to remember them."""
     if kind == ARROW:
         table = arrow.read(body, host.settings.max_rows)
+        for name in RESERVED:
+            if name in table.column_names:
+                raise Refused(422, "To predict there are feature columns alone.", name)
         return arrow.features(host, table, ()), arrow.flag(table, "remember", True)
     asked = parse(PredictIn, body)
     return matrix(host, asked.rows), asked.remember
 
 
-def read_learn(host: Host, kind: str, body: bytes, key: str | None, digest: str) -> Lesson:
+def read_learn(host: Host, kind: str, body: bytes, key: str | None) -> Lesson:
     """Return what a request to learn asks for."""
+    digest = sha256(body).hexdigest()
     if kind == ARROW:
         table = arrow.read(body, host.settings.max_rows)
-        y = labels(host, arrow.column(table, "label"))
-        if "id" in table.column_names:
-            ids = arrow.column(table, "id")
-            LearnIn.model_validate({"ids": ids, "labels": [0] * len(ids)})
-            return Lesson(y, None, ids, key, digest)
-        return Lesson(y, arrow.features(host, table, ("label",)), None, key, digest)
+        given = {name: arrow.column(table, name) for name in RESERVED if name in table.column_names}
+        columns = parse(LearnColumns, given)
+        y = labels(host, columns.label, "label")
+        if columns.id is None:
+            return Lesson(y, arrow.features(host, table, RESERVED), None, key, digest)
+        if len(table.column_names) > len(given):
+            raise Refused(422, "With ids there are no feature columns.", "id")
+        return Lesson(y, None, columns.id, key, digest)
     asked = parse(LearnIn, body)
     y = labels(host, asked.labels)
     if len(y) > host.settings.max_rows:
@@ -124,19 +147,23 @@ def check_matrix(host: Host, X: Array) -> Array:
     return X
 
 
-def labels(host: Host, given: list[Any]) -> Any:
+def labels(host: Host, given: list[Any], field: str = "labels") -> Any:
     """Return labels as the model's task wants them."""
     if host.spec.task == "regression":
         for k, label in enumerate(given):
             if not isinstance(label, int | float) or isinstance(label, bool):
-                raise Refused(422, "Labels of a regression are numbers.", f"labels[{k}]")
+                raise Refused(422, "Labels of a regression are numbers.", f"{field}[{k}]")
         return np.array(given, dtype=np.float64)
+    told: list[Any] = []
     for k, label in enumerate(given):
-        if isinstance(label, float) and label.is_integer():
-            given[k] = int(label)
-        elif not isinstance(label, int | str) or isinstance(label, bool):
-            raise Refused(422, "Labels of classes are strings or integers.", f"labels[{k}]")
-    return given
+        if isinstance(label, float):
+            if not label.is_integer() or abs(label) > WHOLE:
+                raise Refused(
+                    422, "Labels of classes are strings or integers below 2^53.", f"{field}[{k}]"
+                )
+            label = int(label)
+        told.append(label)
+    return told
 
 
 def write_predictions(kind: str, answer: Answer, ids: list[str] | None) -> bytes:

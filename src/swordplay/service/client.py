@@ -112,22 +112,38 @@ class Client:
     # ---- rows
 
     def predict(self, name: str, rows: Any, *, remember: bool = True) -> Predictions:
-        """Predict rows: a matrix, or objects by feature name."""
-        body = {"rows": _rows(rows), "remember": remember}
+        """Predict rows: a matrix, a table, or objects by feature name.
+
+        The columns of a pandas or polars table go by name where the model has feature names.
+        """
+        body = {"rows": self._rows(name, rows), "remember": remember}
         return Predictions(**self._ask("POST", _path(name, "predict"), json=body).json())
 
     def learn(
         self, name: str, rows: Any, labels: ArrayLike, *, key: str | None = None
     ) -> dict[str, Any]:
         """Learn rows and their labels; on the server's disk when this returns."""
-        body = {"rows": _rows(rows), "labels": np.asarray(labels).tolist()}
+        body = {"rows": self._rows(name, rows), "labels": _labels(labels)}
         return self._learn(name, body, key)
 
     def learn_ids(
         self, name: str, ids: list[str], labels: ArrayLike, *, key: str | None = None
     ) -> dict[str, Any]:
         """Learn the labels of rows that were predicted before."""
-        return self._learn(name, {"ids": ids, "labels": np.asarray(labels).tolist()}, key)
+        return self._learn(name, {"ids": list(ids), "labels": _labels(labels)}, key)
+
+    def _rows(self, name: str, rows: Any) -> list[Any]:
+        if isinstance(rows, list | tuple):
+            return [_row(row) for row in rows]
+        if hasattr(rows, "columns") and hasattr(rows, "to_numpy"):
+            # Asked every time: a model may have been deleted and made again with other names.
+            names = self.describe(name, regret=False)["spec"]["features"]
+            given = [str(column) for column in rows.columns]
+            if names is not None and given != names:
+                matrix = _matrix(rows.to_numpy())
+                return [dict(zip(given, row, strict=True)) for row in matrix]
+            rows = rows.to_numpy()
+        return _matrix(rows)
 
     def _learn(self, name: str, body: dict[str, Any], key: str | None) -> dict[str, Any]:
         headers = {"idempotency-key": key or uuid4().hex}
@@ -156,11 +172,27 @@ def _path(name: str, *more: str) -> str:
     return "/".join(("/models", quote(name, safe=""), *more))
 
 
-def _rows(rows: Any) -> list[Any]:
-    if isinstance(rows, list):
-        return rows
+def _matrix(rows: Any) -> list[list[float | None]]:
     matrix = np.asarray(rows, dtype=float)
     return [[None if value != value else value for value in row] for row in matrix.tolist()]
+
+
+def _row(row: Any) -> Any:
+    if isinstance(row, dict):
+        return {name: _value(value) for name, value in row.items()}
+    return [_value(value) for value in row]
+
+
+def _value(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and value != value else value
+
+
+def _labels(labels: Any) -> list[Any]:
+    """Return labels as they are: an array of numbers and strings would make all of them strings."""
+    if isinstance(labels, list | tuple):
+        return [one.item() if isinstance(one, np.generic) else one for one in labels]
+    return list(np.asarray(labels).tolist())
 
 
 def _error(answer: httpx.Response) -> ServiceError:

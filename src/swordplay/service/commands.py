@@ -141,7 +141,7 @@ def serve(settings: Settings) -> None:
     settings.check_exposure()
     import uvicorn
 
-    from swordplay.service import api, logs
+    from swordplay.service import api, logs, protocol
 
     logs.set_up(settings.log_level)
     app = api.build(settings)
@@ -168,10 +168,10 @@ def serve(settings: Settings) -> None:
         log_config=None,
         access_log=False,
         server_header=False,
-        limit_concurrency=1024,
+        http=protocol.Protocol,
+        ws="none",
         timeout_keep_alive=30,
         timeout_graceful_shutdown=15,
-        h11_max_incomplete_event_size=64 << 10,
     )
     for one in (signal.SIGINT, signal.SIGTERM):
         # uvicorn raises the signal again when all is done; by then there is nobody to stop

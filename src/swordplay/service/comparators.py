@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from typing import Any
 
 import numpy as np
 
 from swordplay import losses, regret
-from swordplay._types import Array
+from swordplay._types import Array, ArrayLike
 from swordplay.domains import Ball
 from swordplay.service.models import Spec
 from swordplay.service.monitor import loss_of
@@ -18,14 +19,37 @@ from swordplay.streams.linear import LinearStream
 SEGMENTS = 4
 RADIUS = 10.0  # of the comparators, in standard deviations of target and features
 LEAST = 32  # rows worth comparing on
+EACH = 2  # rows a feature that every piece should have: fewer would fit anything
 SLOW = 256  # rows of a window whose comparators are no least squares
+WIDEST = 64  # features
+SECONDS = 1.5  # for one measurement
+TOLERANCE = 1e-5  # of the comparators' losses; the last digits would take most of the time
 
 
-FEW = f"Fewer than {LEAST} recent rows, or fewer than two a feature: too few to compare on."
+FEW = (
+    f"Fewer than {LEAST} recent rows, or fewer than {EACH * SEGMENTS} a feature: too few to "
+    "compare on."
+)
+WIDE = f"Comparing takes too long with more than {WIDEST} features."
+LONG = f"Comparing took longer than {SECONDS} s; a smaller window would take less."
 FLAT = "The recent labels are all the same, or too small or too large to compare on."
 # One model for each class against the rest, each its best, are not the best for the log loss of
 # the shares that come of them together; and their pieces would end at different rows.
 MANY = "With more than two classes there is no comparator whose best is known."
+
+
+class _Timed(Ball):
+    """A ball that is there for some seconds: every solver projects at each of its steps."""
+
+    def __init__(self, dim: int, seconds: float) -> None:
+        super().__init__(dim, RADIUS)
+        self._end = time.monotonic() + seconds
+
+    def project(self, x: ArrayLike) -> Array:
+        """Return the nearest member, or raise TimeoutError."""
+        if time.monotonic() > self._end:
+            raise TimeoutError
+        return super().project(x)
 
 
 def regret_on(spec: Spec, data: list[bytes], window: int) -> dict[str, Any] | str:
@@ -38,13 +62,15 @@ def regret_on(spec: Spec, data: list[bytes], window: int) -> dict[str, Any] | st
         return FEW
     records = [Record.from_bytes(one) for one in data]
     width = records[-1].X.shape[1]
+    if width > WIDEST:
+        return WIDE
     records = [one for one in records if one.X.shape[1] == width]
     if spec.task == "classification" or spec.loss != "squared":
         window = min(window, SLOW)
     X = np.concatenate([one.X for one in records])[-window:]
     own = np.concatenate([one.losses for one in records])[-window:]
     labels = [label for one in records for label in one.y][-window:]
-    if len(X) < LEAST or width + 1 > len(X) // 2:
+    if len(X) < LEAST or width + 1 > len(X) // (EACH * SEGMENTS):
         return FEW
     if spec.task == "classification" and len(set(labels)) > 2:
         return MANY
@@ -52,11 +78,14 @@ def regret_on(spec: Spec, data: list[bytes], window: int) -> dict[str, Any] | st
     if y is None:
         return FLAT
     stream = LinearStream(_standardised(X), y, loss)
-    domain = Ball(dim=width + 1, radius=RADIUS)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        fixed = regret.best_fixed(stream, domain)
-        pieces = regret.best_piecewise(stream, domain, SEGMENTS)
+    domain = _Timed(width + 1, SECONDS)
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            fixed = regret.best_fixed(stream, domain, tolerance=TOLERANCE)
+            pieces = regret.best_piecewise(stream, domain, SEGMENTS, tolerance=TOLERANCE)
+    except TimeoutError:
+        return LONG
     best = _total(stream, np.tile(fixed, (len(y), 1))) * scale
     piecewise = min(best, _total(stream, pieces) * scale)
     mine = float(own.sum())

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from fastapi import Request
 from pydantic_core import to_json
+from starlette.requests import ClientDisconnect
 
 from swordplay.service.errors import Refused
 from swordplay.service.metrics import Metrics
@@ -35,7 +37,9 @@ HEADERS = [
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
-LOCAL = {"127.0.0.1", "localhost", "[::1]"}
+LOCAL = re.compile(rb"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?")
+STREAM = re.compile("/models/[^/]+/events")  # an answer without an end
+GONE = 499  # what others count where a client hung up
 
 
 def problem(error: Refused) -> tuple[int, bytes, list[tuple[bytes, bytes]]]:
@@ -44,7 +48,7 @@ def problem(error: Refused) -> tuple[int, bytes, list[tuple[bytes, bytes]]]:
     headers = [(b"content-type", b"application/json")]
     if error.retry_after is not None:
         headers.append((b"retry-after", str(error.retry_after).encode()))
-    if error.status == 408:  # what is still to come of the body is nobody's
+    if error.status in (408, 431):  # what is still to come of the request is nobody's
         headers.append((b"connection", b"close"))
     if error.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
@@ -79,8 +83,10 @@ class Guard:
             await sending({"type": "http.response.start", "status": code, "headers": headers})
             await sending({"type": "http.response.body", "body": body})
 
-        streams = scope["path"].endswith("/events")
+        streams = STREAM.fullmatch(scope["path"])
         try:
+            if (unread := scope.get("refused")) is not None:
+                raise unread
             self._check_host(scope)
             async with asyncio.timeout(None if streams else self.settings.request_seconds):
                 await self.app(scope, receive, sending)
@@ -96,6 +102,8 @@ class Guard:
                     retry_after=5,
                 )
             )
+        except ClientDisconnect:
+            status = status or GONE
         except Exception:
             log.exception("a request failed", extra={"path": scope["path"]})
             await refuse(Refused(500, "The server failed; its log says why."))
@@ -109,12 +117,10 @@ class Guard:
 
     def _check_host(self, scope: Message) -> None:
         """Refuse foreign names for this machine: a web page elsewhere could have invented them."""
-        if not self.trusting:
-            return
-        host = next((value for name, value in scope["headers"] if name == b"host"), b"")
-        name = host.decode("latin-1")
-        bare = name if name.endswith("]") else name.rpartition(":")[0] or name
-        if bare.lower() not in LOCAL:
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        if len(hosts) > 1:
+            raise Refused(400, "There is more than one Host.", "Host")
+        if self.trusting and not (hosts and LOCAL.fullmatch(hosts[0].lower())):
             raise Refused(421, "Without tokens this server answers to 127.0.0.1 and localhost.")
 
 

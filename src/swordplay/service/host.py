@@ -192,6 +192,7 @@ class Host:
         """Predict rows; where they are to be remembered, they are on disk before the answer."""
         state = await self.state()
         self.check_width(state, X)
+        self.check_work(X, len(state.model.classes))
         if X.size <= INLINE:
             answer = state.model.predict(X)
         else:
@@ -218,6 +219,17 @@ class Host:
         columns = state.model.columns
         if columns is not None and X.shape[1] != columns:
             raise Refused(422, f"Rows have {X.shape[1]} features; the model has {columns}.", "rows")
+
+    def check_work(self, X: Array, classes: int) -> None:
+        """Refuse what would keep a processor busy for long: nothing stops it once it has begun."""
+        outputs, most = classes if classes > 2 else 1, self.settings.max_work
+        if X.size * outputs > most:
+            raise Refused(
+                413,
+                f"{len(X)} rows x {X.shape[1]} features x {outputs} classes = {X.size * outputs}; "
+                f"a request may have {most}. Send fewer rows.",
+                "rows",
+            )
 
     # ---- learn
 
@@ -325,6 +337,7 @@ class Host:
         if len(X) != len(y):
             raise Refused(422, f"There are {len(X)} rows but {len(y)} labels.", "labels")
         if self.spec.task == "regression":
+            self.check_work(X, 1)
             return
         known = state.model.classes
         kinds = {type(label) for label in (*known[:1], *y)}
@@ -332,6 +345,7 @@ class Host:
             raise Refused(422, "Labels must be all strings or all integers.", "labels")
         if len({*known, *y}) > self.settings.max_classes:
             raise Refused(422, f"A model may have {self.settings.max_classes} classes.", "labels")
+        self.check_work(X, len({*known, *y}))
 
     def final_snapshot(self) -> list[Op]:
         """Return what writes a snapshot now, so that the next start has nothing to replay."""

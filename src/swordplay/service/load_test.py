@@ -1,13 +1,15 @@
 """``swordplay load-test``: throughput and latency of a running server on this machine.
 
-It makes a model of its own and deletes it. Rates are what one closed loop per client reaches;
-single rows are sent by the clock, so that a slow answer delays no later request's start.
+It makes a model under a name that nobody has, and deletes it. Rates are what one closed loop per
+client reaches; single rows are sent by the clock, so that a slow answer delays no later request's
+start.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -19,7 +21,6 @@ import pyarrow as pa
 
 from swordplay.service.settings import SettingsError
 
-MODEL = "load-test"
 RATE = 200  # single rows a second
 MOST_SECONDS, MOST_CLIENTS = 60.0, 32
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -30,6 +31,7 @@ class Bare:
 
     def __init__(self, host: str, port: int, token: str | None) -> None:
         self._at = (host, port)
+        self._name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self._token = f"Authorization: Bearer {token}\r\n" if token else ""
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
@@ -41,7 +43,7 @@ class Bare:
             self._streams = await asyncio.open_connection(*self._at)
         reader, writer = self._streams
         head = (
-            f"{method} {path} HTTP/1.1\r\nHost: {self._at[0]}:{self._at[1]}\r\n{self._token}"
+            f"{method} {path} HTTP/1.1\r\nHost: {self._name}\r\n{self._token}"
             f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
         )
         writer.write(head.encode() + body)
@@ -65,6 +67,7 @@ class _Load(NamedTuple):
     predict: bytes
     learn: bytes
     single: bytes
+    model: str
 
 
 def run(
@@ -96,9 +99,12 @@ def run(
         _table(X) if arrow else _json(rows=X.tolist()),
         _table(X, y) if arrow else _json(rows=X.tolist(), labels=y.tolist()),
         _json(rows=X[:1].tolist()),
+        f"load-test-{secrets.token_hex(8)}",
     )
     try:
         return asyncio.run(_measure(load))
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
     except OSError as error:
         raise SettingsError(f"{url}: {error}") from None
 
@@ -124,13 +130,15 @@ def _table(X: Any, y: Any = None) -> bytes:
 
 async def _measure(load: _Load) -> dict[str, Any]:
     async with _model(load) as one:
-        await _ask(one, "learn", load.learn, load.kind)
+        await _ask(load, one, "learn", load.learn, load.kind)
         learned = await _closed(load, "learn", load.learn)
         predicted = await _closed(load, "predict", load.predict)
         stop = asyncio.Event()
         learner = asyncio.create_task(_until(load, stop))
-        singles = await _by_the_clock(load)
-        stop.set()
+        try:
+            singles = await _by_the_clock(load)
+        finally:
+            stop.set()
         beside = await learner
     return {
         "batch_rows": load.rows,
@@ -148,22 +156,23 @@ async def _measure(load: _Load) -> dict[str, Any]:
 @asynccontextmanager
 async def _model(load: _Load) -> AsyncIterator[Bare]:
     one = load.connect()
-    await one.ask("DELETE", f"/models/{MODEL}")
-    status, body = await one.ask("POST", "/models", _json(name=MODEL))
-    if status != 201:
-        raise SettingsError(f"No model could be made: {body.decode()}")
     try:
+        status, body = await one.ask("POST", "/models", _json(name=load.model))
+        if status != 201:
+            raise SettingsError(f"No model could be made: {body.decode()}")
         yield one
     finally:
-        await one.ask("DELETE", f"/models/{MODEL}")
         one.close()
+        last = load.connect()  # the first may wait for an answer, or have been idle for too long
+        await last.ask("DELETE", f"/models/{load.model}")
+        last.close()
 
 
-async def _ask(one: Bare, what: str, body: bytes, kind: str) -> float:
+async def _ask(load: _Load, one: Bare, what: str, body: bytes, kind: str) -> float:
     """Return the seconds to an answer; wait and ask again where the server is full."""
     while True:
         begun = time.perf_counter()
-        status, answer = await one.ask("POST", f"/models/{MODEL}/{what}", body, kind)
+        status, answer = await one.ask("POST", f"/models/{load.model}/{what}", body, kind)
         if status == 200:
             return time.perf_counter() - begun
         if status not in (429, 503):
@@ -178,7 +187,7 @@ async def _closed(load: _Load, what: str, body: bytes) -> dict[str, float]:
     async def client() -> list[float]:
         one, times = load.connect(), []
         while time.perf_counter() < end:
-            times.append(await _ask(one, what, body, load.kind))
+            times.append(await _ask(load, one, what, body, load.kind))
         one.close()
         return times
 
@@ -192,7 +201,7 @@ async def _closed(load: _Load, what: str, body: bytes) -> dict[str, float]:
 async def _until(load: _Load, stop: asyncio.Event) -> int:
     one, count = load.connect(), 0
     while not stop.is_set():
-        await _ask(one, "learn", load.learn, load.kind)
+        await _ask(load, one, "learn", load.learn, load.kind)
         count += 1
     one.close()
     return count
@@ -207,7 +216,7 @@ async def _by_the_clock(load: _Load) -> dict[str, float]:
 
     async def single(due: float) -> None:
         one = await idle.get()
-        await _ask(one, "predict", load.single, "application/json")
+        await _ask(load, one, "predict", load.single, "application/json")
         times.append(time.perf_counter() - due)
         idle.put_nowait(one)
 

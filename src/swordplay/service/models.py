@@ -68,6 +68,12 @@ class Answer(NamedTuple):
     probabilities: Array | None = None  # (n, classes)
     classes: list[Any] | None = None
 
+    @property
+    def size(self) -> int:
+        """About how many bytes of JSON this is, ids included."""
+        numbers = 3 if self.probabilities is None else 1 + self.probabilities.shape[1]
+        return len(self.values) * (20 * numbers + 32)
+
 
 class Model:
     """An estimator that may not have learned anything yet."""
@@ -90,8 +96,10 @@ class Model:
 
     @property
     def classes(self) -> list[Any]:
-        """The labels seen, sorted."""
-        return list(self.estimator.classes_.tolist()) if self.fitted else []
+        """The labels seen, sorted; none in a regression."""
+        if self.spec.task == "regression" or not self.fitted:
+            return []
+        return list(self.estimator.classes_.tolist())
 
     def copy(self) -> Model:
         """Return a twin that goes on exactly."""

@@ -14,12 +14,19 @@ Name = Annotated[
     str, Field(pattern=NAME, description="Letters, digits, dots, dashes, underscores.")
 ]
 Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST, strict=True)]
+# Whole numbers that no reader of JSON rounds: from 2^53 on, neighbours become the same float.
+WHOLE = 2**53 - 1
 Label = (
-    Annotated[StrictInt, Field(ge=-(2**53), le=2**53)]
+    Annotated[StrictInt, Field(ge=-WHOLE, le=WHOLE)]
     | Annotated[StrictStr, Field(min_length=1, max_length=200, pattern=PLAIN)]
 )
 Row = list[Number | None] | dict[str, Number | None]
-Id = Annotated[str, Field(pattern=r"^[0-9a-f]{24}-[0-9]{1,6}$", description="From a prediction.")]
+# One spelling a row: with leading zeros the same row would have several ids.
+ID = r"^[0-9a-f]{24}-(0|[1-9][0-9]{0,5})$"
+Id = Annotated[str, Field(pattern=ID, strict=True, description="From a prediction.")]
+Ids = Annotated[list[Id], Field(min_length=1)]
+Labels = Annotated[list[Number] | list[Label], Field(min_length=1)]
+RESERVED = ("id", "label")  # columns of Arrow streams
 
 
 class Strict(BaseModel):
@@ -52,6 +59,8 @@ class NewModel(Strict):
     def _fits_together(self) -> Self:
         if self.features is not None and len(set(self.features)) < len(self.features):
             raise ValueError("features must differ from each other")
+        if self.features is not None and not set(RESERVED).isdisjoint(self.features):
+            raise ValueError('a feature cannot be called "id" or "label": Arrow columns are')
         rough = self.task == "regression" and self.loss in ("absolute", "pinball")
         if rough and self.pool in ("sword++", "oegd"):
             raise ValueError(f'pool "{self.pool}" needs a smooth loss')
@@ -75,8 +84,8 @@ class LearnIn(Strict):
     """Labels to learn: of ``ids`` from predictions, or of ``rows`` given with them."""
 
     rows: Annotated[list[Row], Field(min_length=1)] | None = None
-    ids: Annotated[list[Id], Field(min_length=1)] | None = None
-    labels: Annotated[list[Number] | list[Label], Field(min_length=1)]
+    ids: Ids | None = None
+    labels: Labels
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
@@ -87,6 +96,13 @@ class LearnIn(Strict):
         if len(given) != len(self.labels):
             raise ValueError(f"there are {len(given)} rows but {len(self.labels)} labels")
         return self
+
+
+class LearnColumns(Strict):
+    """The columns of an Arrow stream that are no features, of the same types as in JSON."""
+
+    id: Ids | None = None
+    label: Labels
 
 
 class Predictions(BaseModel):

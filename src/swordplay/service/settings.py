@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import ipaddress
+import math
 import os
 import secrets
 import tomllib
@@ -14,6 +16,7 @@ from typing import Any
 
 SCOPES = ("read", "learn", "admin")  # each includes those before it
 PREFIX = "SWORDPLAY_"
+OTHERS = ("CONFIG", "NEED", "FUZZ")  # variables that are no settings: the file, and our tests'
 
 
 class SettingsError(ValueError):
@@ -34,6 +37,7 @@ class Settings:
         max_rows: rows of a request.
         max_columns: features of a row.
         max_classes: labels of a classification.
+        max_work: rows times features times classes (1 for two, and for a regression) of a request.
         max_models: models in the server.
         max_listeners: pages that watch at a time.
         queue: requests to learn that may wait for one model; beyond, 429.
@@ -57,6 +61,7 @@ class Settings:
     max_rows: int = 10_000
     max_columns: int = 2_000
     max_classes: int = 100
+    max_work: int = 20_000_000
     max_models: int = 10_000
     max_listeners: int = 64
     queue: int = 256
@@ -73,8 +78,8 @@ class Settings:
     def __post_init__(self) -> None:
         for one in fields(self):
             value = getattr(self, one.name)
-            if isinstance(value, int | float) and one.name != "port" and not value > 0:
-                raise SettingsError(f"{one.name} must be positive, not {value!r}.")
+            if isinstance(value, int | float) and one.name != "port" and not 0 < value < math.inf:
+                raise SettingsError(f"{one.name} must be positive and finite, not {value!r}.")
         if not 0 <= self.port <= 65535:
             raise SettingsError(f"port must be 0 to 65535, not {self.port}.")
         for token in self.tokens:
@@ -122,26 +127,49 @@ def load(path: str | Path | None = None, environment: Mapping[str, str] | None =
         except ValueError as error:  # no TOML, or no UTF-8
             raise SettingsError(f"{path} is no TOML file: {error}") from error
     known = {one.name: type(one.default) for one in fields(Settings)}
-    unknown = sorted(set(found) - set(known))
-    if unknown:
-        raise SettingsError(f"{path}: there is no setting {unknown[0]!r}.")
-    for name in known:
-        text = environment.get(PREFIX + name.upper())
-        if text is not None:
-            found[name] = text
-    return Settings(**{name: _read(name, value, known[name]) for name, value in found.items()})
+    for name in sorted(set(found) - set(known)):
+        raise SettingsError(f"{path}: there is no setting {name!r}.{_nearest(name, known)}")
+    values = {name: _typed(name, value, known[name]) for name, value in found.items()}
+    for variable in sorted(environment):
+        name = variable.removeprefix(PREFIX)
+        if name == variable or name in OTHERS:
+            continue
+        if name.lower() not in known or name != name.upper():
+            like = _nearest(name.lower(), known)
+            raise SettingsError(f"{variable} in the environment is no setting.{like}")
+        values[name.lower()] = _read(name.lower(), environment[variable], known[name.lower()])
+    return Settings(**values)
 
 
-def _read(name: str, value: Any, kind: type) -> Any:
+def _nearest(name: str, known: Mapping[str, type]) -> str:
+    like = difflib.get_close_matches(name, known, 1)
+    return f" Is it {like[0]}?" if like else ""
+
+
+def _typed(name: str, value: Any, kind: type) -> Any:
+    """Return a value from the file, where it is of the setting's type."""
     if kind is tuple:
-        parts = value.split(",") if isinstance(value, str) else value
-        return tuple(str(part).strip() for part in parts if str(part).strip())
-    if isinstance(value, bool):
-        raise SettingsError(f"{name} cannot be {value!r}.")
+        if isinstance(value, list) and all(isinstance(part, str) for part in value):
+            return tuple(part.strip() for part in value if part.strip())
+        raise SettingsError(f"{name} must be a list of strings, not {value!r}.")
+    if type(value) is kind:
+        return value
+    if kind is float and type(value) is int:
+        return float(value)
+    raise SettingsError(f"{name} must be {_KINDS[kind]}, not {value!r}.")
+
+
+_KINDS = {int: "a whole number", float: "a number", str: "a string"}
+
+
+def _read(name: str, text: str, kind: type) -> Any:
+    """Return a value from the environment."""
+    if kind is tuple:
+        return tuple(part.strip() for part in text.split(",") if part.strip())
     try:
-        return kind(value)
-    except (TypeError, ValueError, OverflowError):
-        raise SettingsError(f"{name} must be a {kind.__name__}, not {value!r}.") from None
+        return kind(text)
+    except ValueError:
+        raise SettingsError(f"{name} must be {_KINDS[kind]}, not {text!r}.") from None
 
 
 def digest(token: str) -> str:

@@ -104,8 +104,10 @@ class State:
         if hashlib.sha256(body).digest() != data[-32:]:
             raise StateError("The model file is damaged: its checksum does not match.")
         (length,) = struct.unpack("<I", body[8:12])
-        from swordplay.service.schemas import NewModel  # the limits of a spec live there
+        from swordplay.service import uploads
 
+        if length > uploads.HEADER:
+            raise StateError(f"The file's header has {length} bytes; {uploads.HEADER} are read.")
         try:
             header = json.loads(body[12 : 12 + length])
             if header["format"] != FORMAT:
@@ -113,12 +115,15 @@ class State:
                     f"The model file has format {header['format']}; this version of swordplay "
                     f"reads format {FORMAT} alone."
                 )
-            spec = NewModel.model_validate({"name": "upload", **header["spec"]}).spec()
+            spec = uploads.spec_of(header)
             model = Model.from_bytes(spec, body[12 + length :])
+            uploads.check_metrics(model, header["metrics"])
             monitor = Monitor.from_json(spec, header["metrics"])
         except StateError:
             raise
-        except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
+        except (LookupError, TypeError, ValueError, RecursionError, ArithmeticError) as error:
             raise StateError(f"The model file cannot be read: {type(error).__name__}.") from error
         model.check_upload()
-        return cls(model, monitor)
+        state = cls(model, monitor)
+        uploads.rehearse(state)
+        return state
