@@ -19,6 +19,7 @@ from fastapi.testclient import TestClient
 
 from swordplay.estimators import SwordRegressor
 from swordplay.service import api, models, settings
+from swordplay.service.regrets import MEASURING
 from swordplay.service.settings import Settings, SettingsError
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -52,7 +53,8 @@ def measured(web, name="m"):
     """Describe a model once its regret is up to date."""
     while True:
         told = web.get(f"/models/{name}").json()
-        if told["regret"] is None or told["regret"]["seq"] == told["seq"]:
+        fresh = told["regret"] is None or told["regret"]["seq"] == told["seq"]
+        if fresh and told["regret_reason"] != MEASURING:
             return told
 
 
@@ -135,7 +137,7 @@ def test_a_description_has_losses_weights_and_regret(web):
 def test_regret_is_measured_for_two_classes_and_explicitly_absent_for_more(web):
     web.post("/models", json={"name": "m", "task": "classification"})
     learn(web, labels=["up"] * 300)
-    told = web.get("/models/m").json()
+    told = measured(web)
     assert told["regret"] is None
     assert "all the same" in told["regret_reason"]
     learn(web, labels=["up" if row[0] > 0 else "down" for row in X])
@@ -526,9 +528,6 @@ def test_settings_from_file_and_environment(tmp_path):
         settings.load(file, {})
     with pytest.raises(SettingsError, match=r"^nope.toml cannot be read: No such file"):
         settings.load("nope.toml", {})
-    file.write_bytes(b"\xff")
-    with pytest.raises(SettingsError, match="is no TOML file"):
-        settings.load(file, {})
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ LEAST = 32  # rows worth comparing on
 EACH = 2  # rows a feature that every piece should have: fewer would fit anything
 SLOW = 256  # rows of a window whose comparators are no least squares
 WIDEST = 64  # features
-SECONDS = 1.5  # for one measurement
+SECONDS = 1.5  # of a processor, for one measurement: the same on a busy machine
 TOLERANCE = 1e-5  # of the comparators' losses; the last digits would take most of the time
 
 
@@ -39,15 +39,15 @@ MANY = "With more than two classes there is no comparator whose best is known."
 
 
 class _Timed(Ball):
-    """A ball that is there for some seconds: every solver projects at each of its steps."""
+    """A ball that is there for some seconds of work: every solver projects at each of its steps."""
 
     def __init__(self, dim: int, seconds: float) -> None:
         super().__init__(dim, RADIUS)
-        self._end = time.monotonic() + seconds
+        self._end = time.thread_time() + seconds
 
     def project(self, x: ArrayLike) -> Array:
         """Return the nearest member, or raise TimeoutError."""
-        if time.monotonic() > self._end:
+        if time.thread_time() > self._end:
             raise TimeoutError
         return super().project(x)
 

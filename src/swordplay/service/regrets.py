@@ -20,6 +20,7 @@ log = logging.getLogger("swordplay.service")
 KEPT = 256  # models whose last measurement is kept
 PATIENCE = 2.0  # seconds that the first to ask waits
 GLANCE = 0.2  # seconds to wait for a newer measurement than the one there is
+MEASURING = "It is being measured now: ask again."
 Told = dict[str, Any]
 
 
@@ -49,7 +50,10 @@ class Regrets:
                 older = known is not None and known[1]["regret"] is not None
                 await asyncio.wait([done], timeout=GLANCE if older else PATIENCE)
             known = self._known.get(host.id)
-        return absent("It is being measured now: ask again.") if known is None else known[1]
+        # A reason why there was none may be gone by now; a measurement says of when it is.
+        if known is None or (known[1]["regret"] is None and known[0] != state.seq):
+            return absent(MEASURING)
+        return known[1]
 
     def _ask(self, host: Host, seq: int) -> asyncio.Future[None]:
         if self._thread is None:

@@ -124,7 +124,9 @@ def load(path: str | Path | None = None, environment: Mapping[str, str] | None =
             found = tomllib.loads(Path(path).read_text("utf-8"))
         except OSError as error:
             raise SettingsError(f"{path} cannot be read: {error.strerror}.") from None
-        except ValueError as error:  # no TOML, or no UTF-8
+        except UnicodeDecodeError:
+            raise SettingsError(f"{path} is not written in UTF-8.") from None
+        except tomllib.TOMLDecodeError as error:
             raise SettingsError(f"{path} is no TOML file: {error}") from error
     known = {one.name: type(one.default) for one in fields(Settings)}
     for name in sorted(set(found) - set(known)):
