@@ -152,12 +152,13 @@ def _durable_sqlite(connection: Any, _: Any) -> None:
 
 
 def _durable_postgres(connection: Any, _: Any) -> None:
+    connection.autocommit = True
     with connection.cursor() as cursor:
         if cursor.execute("SHOW fsync").fetchone() == ("off",):
             raise SettingsError("PostgreSQL runs with fsync = off: it would lose what it commits.")
         if cursor.execute("SHOW synchronous_commit").fetchone() == ("off",):
             cursor.execute("SET synchronous_commit = on")
-    connection.commit()
+    connection.autocommit = False
 
 
 class Lock:
