@@ -53,6 +53,7 @@ class Catalog:
         self.closing = False
         self._names: set[str] = set()  # being created or deleted
         self._begun: set[asyncio.Task[Any]] = set()  # what finishes whoever gives up
+        self._trying = asyncio.Lock()  # whether the disk has room
         self._last_id = 0
         self._chores: asyncio.Task[None] | None = None
         shared = (settings, self.store, self.writer, self.threads)
@@ -145,6 +146,9 @@ class Catalog:
 
     async def _wholly(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Finish what was begun even if who asked for it gives up: memory and disk must agree."""
+        if self.closing:
+            work.close()
+            raise Refused(503, "The server is stopping.", retry_after=5)
         task = asyncio.create_task(work)
         self._begun.add(task)
         task.add_done_callback(self._begun.discard)
@@ -156,11 +160,12 @@ class Catalog:
     async def check(self) -> None:
         """Raise unless the database answers, and takes what it last could not."""
         await asyncio.to_thread(self.store.ping)
-        if self.writer.owed:
-            room = min(self.writer.owed, MOST_ROOM)
-            await self._write([(db.FILL, {"noise": os.urandom(room)})])
-            await self._write([(db.FILL, {"noise": None})])
-            self.writer.owed = 0
+        async with self._trying:
+            if self.writer.owed:
+                room = min(self.writer.owed, MOST_ROOM)
+                await self._write([(db.FILL, {"noise": os.urandom(room)})])
+                await self._write([(db.FILL, {"noise": None})])
+                self.writer.owed = 0
 
     # ---- chores
 

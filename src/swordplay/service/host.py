@@ -163,10 +163,10 @@ class Host:
 
     async def _latest(self) -> State:
         """Return the state to learn on: where there is doubt, what the database has."""
-        if not self._doubt:
-            return await self.state()
-        await asyncio.wrap_future(self.writer.submit([]))  # what failed is over then
-        state = await self._load()
+        if self._doubt and self._state is not None:  # else nothing of ours can be on its way
+            await asyncio.wrap_future(self.writer.submit([]))  # what failed is over then
+            await self._load()
+        state = await self.state()
         self._doubt = False
         return state
 
