@@ -159,7 +159,7 @@ def trial(
                     address["url"] = server.url
                     server.wait("/ready")
                 crowd.wait()
-                if restart is not None and dice.random() < 0.15:
+                if restart is not None and at_work % 4 == 2:
                     time.sleep(dice.uniform(0.0, most))
                     restart()
                     crowd.wait()
