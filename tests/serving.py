@@ -17,12 +17,16 @@ from pathlib import Path
 
 
 class Server:
-    """``python -m swordplay.service serve`` on a free port of the loopback."""
+    """``python -m swordplay.service serve`` on a free port of the loopback.
+
+    ``until`` is what must answer before it counts as started; None: nothing, see ``listen``.
+    """
 
     def __init__(self, database, *, until="/ready", **settings):
         environment = {k: v for k, v in os.environ.items() if not k.startswith("SWORDPLAY_")}
         port = str(settings.pop("port", 0))
         environment |= {f"SWORDPLAY_{name.upper()}": str(v) for name, v in settings.items()}
+        self.url = None
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
         command = [sys.executable, "-m", "swordplay.service", "serve"]
         self.process = subprocess.Popen(
@@ -32,6 +36,12 @@ class Server:
             stderr=self.log,
             text=True,
         )
+        if until is not None:
+            self.listen()
+            self.wait(until)
+
+    def listen(self):
+        """Wait until it says where it listens."""
         line = self.process.stdout.readline()
         found = re.search(r"http://\S+:(\d+)/", line)
         if not found:
@@ -39,10 +49,9 @@ class Server:
             raise RuntimeError(f"no server: {line} {self.logged}")
         self.port = int(found[1])
         self.url = f"http://127.0.0.1:{self.port}"
-        if until is not None:
-            self._wait(until)
 
-    def _wait(self, path, seconds=180):
+    def wait(self, path, seconds=180):
+        """Wait until a path answers with success."""
         end = time.monotonic() + seconds  # the first start on a machine compiles
         while time.monotonic() < end:
             try:
@@ -66,7 +75,7 @@ class Server:
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
     def kill(self):
-        """Pull the plug."""
+        """End it on the spot. What it gave to the system to write is still written."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
@@ -95,7 +104,11 @@ def postgres_binaries():
 
 @contextlib.contextmanager
 def postgres(folder):
-    """Run a PostgreSQL of our own on the loopback; give a function that makes databases."""
+    """Run a PostgreSQL of our own on the loopback; give a function that makes databases.
+
+    The function's ``restart`` ends the server at once and starts it again; ``stop`` and ``start``
+    are its halves.
+    """
     import socket
 
     binaries, folder = postgres_binaries(), Path(folder)
@@ -110,15 +123,15 @@ def postgres(folder):
     data, quiet = folder / "data", {"stdout": subprocess.DEVNULL, "check": True, "cwd": "/"}
     make = [binaries / "initdb", "-D", data, "-U", "sword", "--auth=trust", "-E", "UTF8"]
     subprocess.run([*prefix, *make], **quiet)
-    process = subprocess.Popen(
-        [
-            *(*prefix, binaries / "postgres", "-D", data, "-p", str(port)),
-            *("-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={folder}"),
-        ],
-        stderr=subprocess.DEVNULL,
-        cwd="/",
-    )
-    try:
+    command = [
+        *(*prefix, binaries / "postgres", "-D", data, "-p", str(port)),
+        *("-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={folder}"),
+    ]
+    process = None
+
+    def start():
+        nonlocal process
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL, cwd="/")
         ready = [binaries / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)]
         end = time.monotonic() + 60
         while subprocess.run(ready, check=False).returncode:
@@ -126,15 +139,27 @@ def postgres(folder):
                 raise RuntimeError("PostgreSQL did not start")
             time.sleep(0.1)
 
+    def stop(how=signal.SIGQUIT):  # immediate: as after a crash, it recovers when it starts
+        process.send_signal(how)
+        process.wait(timeout=60)
+
+    def restart():
+        stop()
+        start()
+
+    try:
+        start()
+
         def database(name):
             at = ["-h", "127.0.0.1", "-p", str(port), "-U", "sword"]
             subprocess.run([binaries / "createdb", *at, name], **quiet)
             return f"postgresql://sword@127.0.0.1:{port}/{name}"
 
+        database.start, database.stop, database.restart = start, stop, restart
         yield database
     finally:
-        process.send_signal(signal.SIGINT)  # a fast stop
-        process.wait(timeout=60)
+        if process.poll() is None:
+            stop(signal.SIGINT)  # a fast stop
 
 
 def why_no_postgres():

@@ -33,6 +33,20 @@ def test_killed_under_load_nothing_is_lost_and_nothing_learned_twice(databases):
     assert kill_service.undisturbed(databases(), done) == final
 
 
+def test_a_client_that_fails_is_not_overlooked(tmp_path, monkeypatch):
+    usual, asked = Client.predict, []
+
+    def sick(self, *arguments, **options):
+        asked.append(1)
+        if len(asked) > 12:
+            raise ServiceError(500, "The server failed.", None)
+        return usual(self, *arguments, **options)
+
+    monkeypatch.setattr(Client, "predict", sick)
+    with pytest.raises(RuntimeError, match="a client failed"):
+        kill_service.trial(f"sqlite:///{tmp_path}/s.db", kills=3)
+
+
 def test_a_killed_server_goes_on_as_if_nothing_had_happened(databases):
     database, files = databases(), []
     with serving.Server(database, snapshot_records=7) as server, Client(server.url) as one:

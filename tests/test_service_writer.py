@@ -29,6 +29,9 @@ def key(name):
 @pytest.fixture
 def store(databases):
     store = Store(databases())
+    row = {"id": 1, "name": "m", "spec": "{}", "created": 0.0, "seq": 0, "rows": 0}
+    with store.engine.begin() as connection:
+        connection.execute(insert(db.models), {**row, "state": b"", "metrics": ""})
     yield store
     store.close()
 
@@ -45,7 +48,7 @@ def test_a_write_that_nobody_waits_for_any_more_stops_no_other(store):
         committed.set()
         gate.wait(10)
 
-    writer = Writer(store.engine, slow)
+    writer = Writer(store, slow)
     given_up = writer.submit(key("a"))
     assert committed.wait(10)
     never_begun = writer.submit(key("b"))
@@ -64,7 +67,7 @@ def test_one_bad_write_of_a_group_fails_alone(store):
         committed.set()
         gate.wait(10)
 
-    writer = Writer(store.engine, slow)
+    writer = Writer(store, slow)
     writer.submit(key("a"))
     assert committed.wait(10)
     group = [writer.submit(key(name)) for name in ("b", "a", "c")]  # there is an "a" already

@@ -19,7 +19,7 @@ import swordplay
 from swordplay.service import bodies, guard, page, watch
 from swordplay.service.bodies import ARROW, BINARY, JSON, aside
 from swordplay.service.catalog import Catalog
-from swordplay.service.errors import Refused
+from swordplay.service.errors import OUTAGES, Refused, unreachable
 from swordplay.service.guard import Allow, content_type, read_body
 from swordplay.service.host import Host
 from swordplay.service.metrics import Metrics
@@ -42,6 +42,7 @@ from swordplay.service.warming import Kernels
 from swordplay.state import StateError
 
 log = logging.getLogger("swordplay.service")
+PATIENCE = 5.0  # seconds for the database to show that it can write
 
 Name = Annotated[str, PathParam(pattern=NAME, description="The model's name.")]
 READ, LEARN, ADMIN = (Depends(Allow(scope)) for scope in ("read", "learn", "admin"))
@@ -253,9 +254,12 @@ async def ready(request: Request) -> dict[str, str]:
         raise Refused(503, "The server is stopping.", retry_after=5)
     await request.app.state.kernels.wait(0.0)
     try:
-        await asyncio.to_thread(catalog_of(request).store.ping)
+        async with asyncio.timeout(PATIENCE):
+            await catalog_of(request).check()
     except Exception:
-        raise Refused(503, "The database does not answer.", retry_after=5) from None
+        raise Refused(
+            503, "The database does not answer, or cannot write.", retry_after=5
+        ) from None
     return {"status": "ready"}
 
 
@@ -309,6 +313,8 @@ def build(settings: Settings) -> FastAPI:
     app.include_router(watch.routes)
     app.add_middleware(guard.Guard, settings=settings, metrics=metrics)
     app.add_exception_handler(Refused, _refused)
+    for kind in OUTAGES:
+        app.add_exception_handler(kind, _unreachable)
     app.add_exception_handler(HTTPException, _not_routed)
     app.add_exception_handler(RequestValidationError, _invalid)
     _describe(app)
@@ -320,6 +326,12 @@ async def _refused(request: Request, error: Exception) -> Response:
     status, body, headers = guard.problem(error)
     more = {name.decode(): value.decode() for name, value in headers}
     return Response(body, status, headers=more)
+
+
+async def _unreachable(request: Request, error: Exception) -> Response:
+    told = {"path": request.url.path, "error": str(error)[:300]}
+    log.warning("the database failed", extra=told)
+    return await _refused(request, unreachable())
 
 
 async def _not_routed(request: Request, error: Exception) -> Response:

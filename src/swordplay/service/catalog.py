@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 from sqlalchemy import bindparam, delete, insert
 
 from swordplay.service import store as db
-from swordplay.service.errors import Refused
+from swordplay.service.errors import OUTAGES, Deposed, Refused
 from swordplay.service.host import Host
 from swordplay.service.models import Spec
 from swordplay.service.settings import Settings
@@ -23,6 +24,8 @@ from swordplay.service.store import Store
 from swordplay.service.writer import Op, Writer
 
 SWEEP = 10.0  # seconds between two rounds of expiry
+AGAIN = 0.5  # seconds until the database is asked again what it has
+MOST_ROOM = 16 << 20  # bytes written to see whether the disk has room again
 DAY = 86_400.0
 Result = TypeVar("Result")
 log = logging.getLogger("swordplay.service")
@@ -33,20 +36,7 @@ _CROWDED = delete(db.predictions).where(
     db.predictions.c.model == bindparam("of_model"), db.predictions.c.at <= bindparam("upto")
 )
 _OLD_KEYS = delete(db.keys).where(db.keys.c.at < bindparam("before"))
-_GONE = [
-    delete(table).where(column == bindparam("gone"))
-    for table, column in (
-        (db.models, db.models.c.id),
-        (db.log, db.log.c.model),
-        (db.keys, db.keys.c.model),
-        (db.predictions, db.predictions.c.model),
-    )
-]
-
-
-async def _wholly(work: Coroutine[Any, Any, Result]) -> Result:
-    """Finish what was begun even if who asked for it gives up: memory and disk must agree."""
-    return await asyncio.shield(asyncio.create_task(work))
+_GONE = delete(db.models).where(db.models.c.id == bindparam("gone"))  # the rest goes along
 
 
 class Catalog:
@@ -57,11 +47,13 @@ class Catalog:
     ) -> None:
         self.settings = settings
         self.store = Store(settings.database)
-        self.writer = Writer(self.store.engine, committed)
+        self.writer = Writer(self.store, committed)
         self.threads = ThreadPoolExecutor(4, thread_name_prefix="learn")
         self.hosts: dict[str, Host] = {}
         self.closing = False
         self._names: set[str] = set()  # being created or deleted
+        self._begun: set[asyncio.Task[Any]] = set()  # what finishes whoever gives up
+        self._trying = asyncio.Lock()  # whether the disk has room
         self._last_id = 0
         self._chores: asyncio.Task[None] | None = None
         shared = (settings, self.store, self.writer, self.threads)
@@ -80,7 +72,7 @@ class Catalog:
 
     async def create(self, name: str, state: State) -> Host:
         """Add a model; on disk before it returns."""
-        return await _wholly(self._create(name, state))
+        return await self._wholly(self._create(name, state))
 
     async def _create(self, name: str, state: State) -> Host:
         if name in self.hosts or name in self._names:
@@ -106,7 +98,11 @@ class Catalog:
                 "metrics": metrics,
             }
             host = Host(self._last_id, name, spec, created, counts, self._shared)
-            await self._write([(ADD_MODEL, row)])
+            try:
+                await self._write([(ADD_MODEL, row)])
+            except Exception:
+                if not await self._there(host.id):
+                    raise
             host.adopt(state)
             self.hosts[name] = host
         finally:
@@ -115,7 +111,7 @@ class Catalog:
 
     async def delete(self, name: str) -> None:
         """Remove a model and all that belongs to it."""
-        await _wholly(self._delete(name))
+        await self._wholly(self._delete(name))
 
     async def _delete(self, name: str) -> None:
         host = self[name]
@@ -124,8 +120,11 @@ class Catalog:
         self._names.add(name)
         try:
             await host.idle()
-            one = {"gone": host.id}
-            await self._write([(statement, one) for statement in _GONE])
+            try:
+                await self._write([(_GONE, {"gone": host.id})])
+            except Exception:
+                if await self._there(host.id):
+                    raise
         except BaseException:
             host.deleted = False
             self.hosts[name] = host
@@ -133,8 +132,40 @@ class Catalog:
         finally:
             self._names.discard(name)
 
+    async def _there(self, ident: int) -> bool:
+        """Ask the database, until it answers, whether a model is there: a failed write says not."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                await self._write([])  # what failed is over then
+                return await loop.run_in_executor(self.threads, self.store.exists, ident)
+            except OUTAGES:
+                if self.closing:
+                    raise
+                await asyncio.sleep(AGAIN)
+
+    async def _wholly(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Finish what was begun even if who asked for it gives up: memory and disk must agree."""
+        if self.closing:
+            work.close()
+            raise Refused(503, "The server is stopping.", retry_after=5)
+        task = asyncio.create_task(work)
+        self._begun.add(task)
+        task.add_done_callback(self._begun.discard)
+        return await asyncio.shield(task)
+
     async def _write(self, ops: list[Op]) -> None:
         await asyncio.wrap_future(self.writer.submit(ops))
+
+    async def check(self) -> None:
+        """Raise unless the database answers, and takes what it last could not."""
+        await asyncio.to_thread(self.store.ping)
+        async with self._trying:
+            if self.writer.owed:
+                room = min(self.writer.owed, MOST_ROOM)
+                await self._write([(db.FILL, {"noise": os.urandom(room)})])
+                await self._write([(db.FILL, {"noise": None})])
+                self.writer.owed = 0
 
     # ---- chores
 
@@ -145,10 +176,17 @@ class Catalog:
     async def _sweep_now_and_then(self) -> None:
         while True:
             try:
+                await asyncio.to_thread(self._keep_lock)
                 await self.sweep()
+            except Deposed:
+                return
             except Exception as error:
                 log.warning("expiry failed", extra={"error": str(error)[:300]})
             await asyncio.sleep(SWEEP)
+
+    def _keep_lock(self) -> None:
+        if not self.store.lock.keep():
+            log.warning("another server holds the lock of the database")
 
     async def sweep(self) -> None:
         """Let old predictions and keys expire."""
@@ -171,10 +209,21 @@ class Catalog:
             self._chores.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._chores
-        await asyncio.gather(*(host.idle() for host in self.hosts.values()))
-        ops = [op for host in self.hosts.values() for op in host.final_snapshot()]
-        if ops:
-            await self._write(ops)
-        self.writer.close()
-        self.threads.shutdown()
-        self.store.close()
+        try:
+            await asyncio.gather(*self._begun, return_exceptions=True)
+            await asyncio.gather(*(host.idle() for host in self.hosts.values()))
+            await asyncio.gather(*(self._last_snapshot(host) for host in self.hosts.values()))
+        finally:
+            self.writer.close()
+            self.threads.shutdown()
+            self.store.close()
+
+    async def _last_snapshot(self, host: Host) -> None:
+        """Write a snapshot: the next start has nothing to replay then, but it can do without."""
+        try:
+            ops = host.final_snapshot()
+            if ops:
+                await self._write(ops)
+        except Exception as error:
+            told = {"model": host.name, "error": str(error)[:300]}
+            log.warning("no snapshot could be written", extra=told)

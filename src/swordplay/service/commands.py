@@ -176,7 +176,15 @@ def serve(settings: Settings) -> None:
     for one in (signal.SIGINT, signal.SIGTERM):
         # uvicorn raises the signal again when all is done; by then there is nobody to stop
         signal.signal(one, lambda number, frame: None)
-    Server(config).run(sockets=[listener])
+    server, writer = Server(config), app.state.catalog.writer
+
+    def stop() -> None:
+        app.state.catalog.closing = server.should_exit = True
+
+    writer.when_deposed = stop
+    server.run(sockets=[listener])
+    if writer.deposed:
+        raise SettingsError("Another server has taken the database over.")
 
 
 def _token(options: argparse.Namespace) -> int:

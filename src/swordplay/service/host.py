@@ -1,8 +1,9 @@
 """One model in memory.
 
 Learning is copy, learn, commit, publish. What is published is never changed, so predicting needs no
-lock and never waits for learning; and whatever fails, the state is as it was. Requests that arrive
-while a commit is under way form the next group: one copy and one disk flush serve them all.
+lock and never waits for learning; and whatever fails, the state is as it was. Where a commit fails,
+only the database knows whether it happened: it is asked before more is learned. Requests that
+arrive while a commit is under way form the next group: one copy and one disk flush serve them all.
 """
 
 from __future__ import annotations
@@ -17,41 +18,23 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-from sqlalchemy import bindparam, delete, insert, update
+from sqlalchemy.exc import IntegrityError
 
 from swordplay._types import Array
-from swordplay.service import store as db
-from swordplay.service.errors import Refused
+from swordplay.service.errors import OUTAGES, Refused
+from swordplay.service.ledger import ADD_KEY, ADD_RECORD, PRUNE, SNAPSHOT, Stand, snapshot_of
 from swordplay.service.models import Answer, Spec
+from swordplay.service.pending import ADD_PREDICTIONS, Batches
 from swordplay.service.settings import Settings
 from swordplay.service.state import Record, State
 from swordplay.service.store import Store
 from swordplay.service.writer import Op, Writer
 from swordplay.state import StateError
 
-logger = logging.getLogger("swordplay.service")
-
 GROUP = 64  # requests learned between two copies
 PRUNING = 4  # old records that go with each new one: all at once would hold up every other write
 INLINE = 20_000  # numbers that are predicted at once, without asking a thread
-
-ADD_RECORD = insert(db.log)
-ADD_KEY = insert(db.keys)
-ADD_PREDICTIONS = insert(db.predictions)
-SPEND = update(db.predictions).where(db.predictions.c.id == bindparam("batch"))
-SPEND = SPEND.values(spent=bindparam("marks"))
-DROP_PREDICTIONS = delete(db.predictions).where(db.predictions.c.id == bindparam("batch"))
-SNAPSHOT = update(db.models).where(db.models.c.id == bindparam("model"))
-SNAPSHOT = SNAPSHOT.values(
-    seq=bindparam("at_seq"),
-    rows=bindparam("at_rows"),
-    state=bindparam("bytes"),
-    metrics=bindparam("json"),
-)
-PRUNE = delete(db.log).where(
-    db.log.c.model == bindparam("of_model"), db.log.c.seq <= bindparam("upto")
-)
+log = logging.getLogger("swordplay.service")
 
 
 class Lesson(NamedTuple):
@@ -68,23 +51,13 @@ class Lesson(NamedTuple):
 class _Job:
     lesson: Lesson
     done: asyncio.Future[dict[str, Any]]
-    result: dict[str, Any] | Refused | None = None
-
-
-class _Log(NamedTuple):
-    """Where a model's log stands."""
-
-    snapshot: int = 0  # the last record in the snapshot
-    records: int = 0  # after the snapshot
-    rows: int = 0  # in them
-    gone: int = 0  # the last record that was dropped
-    going: int = 0  # records up to here may be dropped
+    result: dict[str, Any] | Exception | None = None
 
 
 class _Group(NamedTuple):
     state: State
     ops: list[Op]
-    log: _Log
+    stand: Stand
 
 
 class Host:
@@ -103,12 +76,13 @@ class Host:
         self.settings, self.store, self.writer, self.threads = shared
         self.deleted = False
         self._counts = counts  # seq and rows, as long as the state is not loaded
-        self._state: State | None = None
+        self._state: State | None = None  # on disk for sure
+        self._doubt = False  # whether the disk may have more than that
         self._glance: tuple[State, dict[str, float | None]] | None = None
         self._loading: asyncio.Task[State] | None = None
         self._queue: deque[_Job] = deque()
         self._worker: asyncio.Task[None] | None = None
-        self._log = _Log()
+        self._stand = Stand()
 
     # ---- the state
 
@@ -139,7 +113,7 @@ class Host:
 
     def adopt(self, state: State) -> None:
         """Begin with a state that the database has as the snapshot."""
-        self._state, self._log = state, _Log(state.seq, gone=state.seq, going=state.seq)
+        self._state, self._stand = state, Stand(state.seq, gone=state.seq, going=state.seq)
 
     async def state(self) -> State:
         """Return the published state, loaded at the first call."""
@@ -147,44 +121,54 @@ class Host:
             return self._state
         if self._loading is None:
             self._loading = asyncio.create_task(self._load())
-        loading = self._loading
-        try:
-            return await asyncio.shield(loading)
-        finally:
-            if loading.done() and self._loading is loading:
-                self._loading = None
+        return await asyncio.shield(self._loading)
 
     async def _load(self) -> State:
         loop = asyncio.get_running_loop()
-        state, self._log = await loop.run_in_executor(self.threads, self._replay)
+        try:
+            state, self._stand = await loop.run_in_executor(self.threads, self._replay)
+        finally:
+            self._loading = None
         self._state = state
         return state
 
-    def _replay(self) -> tuple[State, _Log]:
+    def _replay(self) -> tuple[State, Stand]:
         found = self.store.snapshot(self.id)
         if found is None:
-            raise Refused(404, f"There is no model called {self.name!r}.")
+            raise self._gone()
         try:
             state = State.from_parts(self.spec, bytes(found.state), found.metrics, found.seq)
         except StateError as error:
-            logger.error(
-                "a snapshot cannot be read", extra={"model": self.name, "error": str(error)}
-            )
+            log.error("a snapshot cannot be read", extra=self._told(error))
             raise Refused(  # not 503: clients would try again and again
                 409,
                 f"The model {self.name!r} cannot be loaded. {error} Go on with the version "
                 "that wrote the database, or delete the model.",
             ) from None
         records = rows = 0
-        while following := self.store.records_after(self.id, state.seq):
-            for seq, data in following:
-                record = Record.from_bytes(data)
-                state.learn(record.X, record.y)
-                if state.seq != seq:
-                    raise RuntimeError(f"record {state.seq} of {self.name!r} is missing")
-                records, rows = records + 1, rows + len(record.X)
+        for seq, data in self.store.records_after(self.id, state.seq):
+            record = Record.from_bytes(data)
+            state.learn(record.X, record.y)
+            if state.seq != seq:
+                raise RuntimeError(f"record {state.seq} of {self.name!r} is missing")
+            records, rows = records + 1, rows + len(record.X)
         gone = self.store.first_record(self.id, state.seq + 1) - 1
-        return state, _Log(int(found.seq), records, rows, gone, gone)
+        return state, Stand(int(found.seq), records, rows, gone, gone)
+
+    async def _latest(self) -> State:
+        """Return the state to learn on: where there is doubt, what the database has."""
+        if self._doubt and self._state is not None:  # else nothing of ours can be on its way
+            await asyncio.wrap_future(self.writer.submit([]))  # what failed is over then
+            await self._load()
+        state = await self.state()
+        self._doubt = False
+        return state
+
+    def _told(self, error: Exception) -> dict[str, str]:
+        return {"model": self.name, "error": str(error)[:300]}
+
+    def _gone(self) -> Refused:
+        return Refused(404, f"There is no model called {self.name!r}.")
 
     # ---- predict
 
@@ -211,7 +195,10 @@ class Host:
             "features": X.astype("<f8").tobytes(),
             "spent": bytes(len(X)),
         }
-        await asyncio.wrap_future(self.writer.submit([(ADD_PREDICTIONS, row)]))
+        try:
+            await asyncio.wrap_future(self.writer.submit([(ADD_PREDICTIONS, row)]))
+        except IntegrityError:  # deleted meanwhile
+            raise self._gone() from None
         return answer, [f"{batch}-{k}" for k in range(len(X))]
 
     def check_width(self, state: State, X: Array) -> None:
@@ -254,15 +241,14 @@ class Host:
             jobs = [self._queue.popleft() for _ in range(min(GROUP, len(self._queue)))]
             try:
                 if self.deleted:
-                    raise Refused(404, f"There is no model called {self.name!r}.")
-                base = await self.state()
+                    raise self._gone()
+                base = await self._latest()
                 group = await loop.run_in_executor(self.threads, self._apply, base, jobs)
                 if group.ops:
                     await asyncio.wrap_future(self.writer.submit(group.ops))
-                    self._state, self._log = group.state, group.log
-                    self._counts = (group.state.seq, group.state.monitor.rows)
+                    self._state, self._stand = group.state, group.stand
             except Exception as error:
-                self._state = None  # whether it was committed only the database knows
+                self._doubt = True
                 for job in jobs:
                     if not job.done.done():
                         job.done.set_exception(error)
@@ -274,15 +260,25 @@ class Host:
                     job.done.set_result(job.result)
                 else:
                     job.done.set_exception(job.result or RuntimeError("no result"))
+            await self._snapshot()
 
     def _apply(self, base: State, jobs: list[_Job]) -> _Group:
         """Learn on a copy; say what is to be written. Runs in a thread."""
+        try:
+            return self._learn(base, jobs, careful=False)
+        except OUTAGES:
+            raise
+        except Exception:  # somebody's fault, who alone shall fail
+            return self._learn(base, jobs, careful=True)
+
+    def _learn(self, base: State, jobs: list[_Job], careful: bool) -> _Group:
         wanted = [job.lesson.key for job in jobs if job.lesson.key is not None]
         known = self.store.answers(self.id, wanted) if wanted else {}
-        batches = _Batches(self.store, self.id, jobs)
+        ids = (one for job in jobs for one in job.lesson.ids or ())
+        batches = Batches(self.store, self.id, ids)
         state = base.copy()
         ops: list[Op] = []
-        records, rows = self._log.records, self._log.rows
+        records, rows = self._stand.records, self._stand.rows
         for job in jobs:
             lesson = job.lesson
             if lesson.key in known:
@@ -293,16 +289,23 @@ class Host:
                     else Refused(409, "This idempotency key came with another request before.")
                 )
                 continue
+            before = state.copy() if careful else state
             try:
                 X = batches.rows(lesson.ids) if lesson.X is None else lesson.X
                 self._check(state, X, lesson.y)
+                record = state.learn(X, lesson.y)
+                data = record.to_bytes()
             except Refused as error:
                 job.result = error
                 continue
-            record = state.learn(X, lesson.y)
+            except Exception as error:
+                if not careful:
+                    raise
+                state, job.result = before, error
+                continue
             records, rows = records + 1, rows + len(X)
             job.result = {"learned": len(X), "rows": state.monitor.rows, "seq": state.seq}
-            row = {"model": self.id, "seq": state.seq, "rows": len(X), "data": record.to_bytes()}
+            row = {"model": self.id, "seq": state.seq, "rows": len(X), "data": data}
             ops.append((ADD_RECORD, row))
             if lesson.ids is not None:
                 batches.spend(lesson.ids)
@@ -311,16 +314,28 @@ class Host:
                 known[lesson.key] = (lesson.digest, answer)
                 ops.append((ADD_KEY, self._key(lesson, answer)))
         ops += batches.ops()
-        log = self._log._replace(records=records, rows=rows)
-        if records >= self.settings.snapshot_records or rows >= self.settings.snapshot_rows:
-            # The log is kept back to the snapshot before: comparators look at recent rows.
-            ops.append((SNAPSHOT, snapshot_of(self.id, state)))
-            log = _Log(state.seq, gone=log.gone, going=log.snapshot)
-        upto = min(log.going, log.gone + PRUNING * (state.seq - base.seq))
-        if upto > log.gone:
+        stand = self._stand._replace(records=records, rows=rows)
+        upto = min(stand.going, stand.gone + PRUNING * (state.seq - base.seq))
+        if upto > stand.gone:
             ops.append((PRUNE, {"of_model": self.id, "upto": upto}))
-            log = log._replace(gone=upto)
-        return _Group(state, ops, log)
+            stand = stand._replace(gone=upto)
+        return _Group(state, ops, stand)
+
+    async def _snapshot(self) -> None:
+        """Write a snapshot where one is due; a write of its own, so that no request hangs on it."""
+        stand, state = self._stand, self._state
+        few = stand.records < self.settings.snapshot_records
+        if state is None or (few and stand.rows < self.settings.snapshot_rows):
+            return
+        loop = asyncio.get_running_loop()
+        try:
+            row = await loop.run_in_executor(self.threads, snapshot_of, self.id, state)
+            await asyncio.wrap_future(self.writer.submit([(SNAPSHOT, row)]))
+        except Exception as error:  # the log is still there; the next request tries again
+            log.warning("no snapshot could be written", extra=self._told(error))
+            return
+        # The log is kept back to the snapshot before: comparators look at recent rows.
+        self._stand = Stand(state.seq, gone=stand.gone, going=stand.snapshot)
 
     def _key(self, lesson: Lesson, answer: str) -> dict[str, Any]:
         return {
@@ -349,71 +364,6 @@ class Host:
 
     def final_snapshot(self) -> list[Op]:
         """Return what writes a snapshot now, so that the next start has nothing to replay."""
-        if self._state is None or self._log.records == 0:
+        if self._state is None or self._stand.records == 0:
             return []
         return [(SNAPSHOT, snapshot_of(self.id, self._state))]
-
-
-class _Batches:
-    """The remembered rows that a group of requests learns, and which of them are spent."""
-
-    def __init__(self, store: Store, model: int, jobs: list[_Job]) -> None:
-        ids = {one.partition("-")[0] for job in jobs for one in job.lesson.ids or ()}
-        found = store.waiting(model, sorted(ids)) if ids else {}
-        self._features: dict[str, Array] = {}
-        self._spent: dict[str, bytearray] = {}
-        self._touched: set[str] = set()
-        for batch, (rows, features, spent) in found.items():
-            self._features[batch] = np.frombuffer(features, "<f8").reshape(rows, -1)
-            self._spent[batch] = bytearray(spent)
-
-    def rows(self, ids: list[str] | None) -> Array:
-        """Return the rows of ids that wait for their labels."""
-        assert ids is not None
-        if len(set(ids)) < len(ids):
-            raise Refused(422, "ids must differ from each other.", "ids")
-        rows = []
-        for k, one in enumerate(ids):
-            batch, _, place = one.partition("-")
-            spent, at = self._spent.get(batch), int(place)
-            if spent is None or at >= len(spent) or spent[at]:
-                raise Refused(
-                    409,
-                    f"{one} waits for no label: unknown, learned already, or too old.",
-                    f"ids[{k}]",
-                )
-            rows.append(self._features[batch][at])
-        if len({len(row) for row in rows}) > 1:
-            raise Refused(422, "The rows of these ids differ in their number of features.", "ids")
-        return np.array(rows)
-
-    def spend(self, ids: list[str]) -> None:
-        """Mark ids as learned."""
-        for one in ids:
-            batch, _, place = one.partition("-")
-            self._spent[batch][int(place)] = 1
-            self._touched.add(batch)
-
-    def ops(self) -> list[Op]:
-        """Return what keeps the marks: a batch that is wholly spent goes."""
-        marked: list[Op] = []
-        dropped: list[Op] = []
-        for batch in sorted(self._touched):
-            spent = bytes(self._spent[batch])
-            if all(spent):
-                dropped.append((DROP_PREDICTIONS, {"batch": batch}))
-            else:
-                marked.append((SPEND, {"batch": batch, "marks": spent}))
-        return marked + dropped
-
-
-def snapshot_of(model: int, state: State) -> dict[str, Any]:
-    """Return the parameters of ``SNAPSHOT``."""
-    data, metrics = state.parts()
-    return {
-        "model": model,
-        "at_seq": state.seq,
-        "at_rows": state.monitor.rows,
-        "bytes": data,
-        "json": metrics,
-    }

@@ -1,15 +1,16 @@
 """What is in the database, and who may open it.
 
-One server a database: an SQLite file is locked through a file beside it, a PostgreSQL database by
-an advisory lock. Both are released by the operating system when the process dies.
+One server a database: an SQLite file is locked itself, a PostgreSQL database by an advisory lock.
+Both go when the process dies, but the advisory lock also goes with its connection. So every start
+raises an epoch, and every write begins by asking whether its epoch still holds.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -18,6 +19,7 @@ from sqlalchemy import (
     Connection,
     Engine,
     Float,
+    ForeignKey,
     Index,
     Integer,
     LargeBinary,
@@ -25,12 +27,16 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    bindparam,
     create_engine,
     event,
     func,
+    insert,
+    inspect,
     make_url,
     select,
     text,
+    update,
 )
 
 from swordplay.service.settings import SettingsError
@@ -49,10 +55,17 @@ models = Table(
     Column("state", LargeBinary, nullable=False),
     Column("metrics", Text, nullable=False),
 )
+
+
+def _of_model(**options: Any) -> Column[Any]:
+    """Return the column that makes a row go with its model."""
+    return Column("model", _ID, ForeignKey("models.id", ondelete="CASCADE"), **options)
+
+
 log = Table(
     "log",
     tables,
-    Column("model", _ID, primary_key=True, autoincrement=False),
+    _of_model(primary_key=True, autoincrement=False),
     Column("seq", BigInteger, primary_key=True, autoincrement=False),
     Column("rows", Integer, nullable=False),
     Column("data", LargeBinary, nullable=False),
@@ -60,7 +73,7 @@ log = Table(
 keys = Table(
     "keys",
     tables,
-    Column("model", _ID, primary_key=True, autoincrement=False),
+    _of_model(primary_key=True, autoincrement=False),
     Column("key", String(200), primary_key=True),
     Column("digest", String(64), nullable=False),
     Column("answer", Text, nullable=False),
@@ -71,7 +84,7 @@ predictions = Table(
     "predictions",
     tables,
     Column("id", String(24), primary_key=True),
-    Column("model", _ID, nullable=False),
+    _of_model(nullable=False),
     Column("at", Float, nullable=False),
     Column("rows", Integer, nullable=False),
     Column("features", LargeBinary, nullable=False),
@@ -79,9 +92,29 @@ predictions = Table(
     Index("predictions_model_at", "model", "at"),
     Index("predictions_at", "at"),
 )
+owner = Table(
+    "owner",
+    tables,
+    Column("id", Integer, primary_key=True),  # 1: there is one row
+    Column("epoch", BigInteger, nullable=False),  # raised by every server that starts
+    Column("room", LargeBinary),  # written to see whether the disk has any
+)
+
+# An update and not a look: what was sent before, and never answered, is over when it returns.
+FENCE = update(owner).where(owner.c.epoch == bindparam("mine")).values(epoch=owner.c.epoch)
+FILL = update(owner).values(room=bindparam("noise"))
 
 _LOCK = 0x53574F5244  # "SWORD"
 _PATIENCE = 10.0  # seconds until a dead server's lock is surely gone
+_CHUNK = 5_000  # values in one query: SQLite takes 32,766, PostgreSQL 65,535
+_AT_ONCE = 4  # records fetched at a time: each may have megabytes
+_NETWORK = {  # seconds until a silent PostgreSQL counts as gone; the URL may say otherwise
+    "connect_timeout": "5",
+    "tcp_user_timeout": "10000",
+    "keepalives_idle": "10",
+    "keepalives_interval": "3",
+    "keepalives_count": "3",
+}
 
 
 def open_engine(url: str) -> Engine:
@@ -89,61 +122,113 @@ def open_engine(url: str) -> Engine:
     address = make_url(url)
     if address.drivername == "postgresql":
         address = address.set(drivername="postgresql+psycopg")
-    engine = create_engine(address, pool_size=5, max_overflow=10, pool_pre_ping=True)
     if address.get_backend_name() == "sqlite":
-        if not address.database or address.database == ":memory:":
+        name = address.database or ":memory:"
+        if name == ":memory:" or name.startswith("file:"):
             raise SettingsError("database must be a file: what is in memory would be lost.")
-
-        @event.listens_for(engine, "connect")
-        def _durable(connection: Any, _: Any) -> None:
-            cursor = connection.cursor()
-            for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=10000"):
-                cursor.execute(f"PRAGMA {pragma}")
-            cursor.close()
-
+        # By its real name: a symbolic link must not change which file is locked.
+        address = address.set(database=os.path.realpath(name))
+        engine, durable = create_engine(address, **_POOL), _durable_sqlite
+    else:
+        silence = {name: value for name, value in _NETWORK.items() if name not in address.query}
+        engine, durable = create_engine(address, connect_args=silence, **_POOL), _durable_postgres
+    event.listen(engine, "connect", durable)
     return engine
+
+
+_POOL: dict[str, Any] = {"pool_size": 5, "max_overflow": 10, "pool_pre_ping": True}
+
+
+def _durable_sqlite(connection: Any, _: Any) -> None:
+    cursor = connection.cursor()
+    for pragma in (
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        "busy_timeout=10000",
+        "foreign_keys=ON",
+    ):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _durable_postgres(connection: Any, _: Any) -> None:
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        if cursor.execute("SHOW fsync").fetchone() == ("off",):
+            raise SettingsError("PostgreSQL runs with fsync = off: it would lose what it commits.")
+        if cursor.execute("SHOW synchronous_commit").fetchone() == ("off",):
+            cursor.execute("SET synchronous_commit = on")
+    connection.autocommit = False
 
 
 class Lock:
     """This process's sole right to a database, until ``release``."""
 
     def __init__(self, engine: Engine) -> None:
-        self._keeper = contextlib.ExitStack()
+        self._engine = engine
+        self._file: int | None = None
+        self._session: Connection | None = None
         end = time.monotonic() + _PATIENCE
-        while not self._try(engine):
+        while not self._take():
             if time.monotonic() > end:
                 raise SettingsError("Another server has this database open.")
             time.sleep(0.1)
 
-    def _try(self, engine: Engine) -> bool:
-        if engine.dialect.name == "sqlite":
-            import fcntl
+    def _take(self) -> bool:
+        return self._take_file() if self._engine.dialect.name == "sqlite" else self._take_session()
 
-            path = Path(str(engine.url.database) + ".lock")
-            file = path.open("a")
+    def _take_file(self) -> bool:
+        import fcntl
+
+        if self._file is None:
+            path = str(self._engine.url.database)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            if os.fstat(self._file).st_nlink > 1:
+                raise SettingsError(
+                    f"{path} has a second name (a hard link). SQLite keeps a log by name, so what "
+                    "was written under one would be missing under the other: remove one."
+                )
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            # It stays open: closing any descriptor drops the locks SQLite has in this process.
+            return False
+        return True
+
+    def _take_session(self) -> bool:
+        session = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        session.detach()  # from the pool: closed is closed, and the lock gone
+        try:
+            taken = bool(session.execute(select(func.pg_try_advisory_lock(_LOCK))).scalar())
+        except BaseException:
+            session.close()
+            raise
+        if taken:
+            self._session = session
+        else:
+            session.close()
+        return taken
+
+    def keep(self) -> bool:
+        """Take the lock again if its connection was lost; return whether it is ours."""
+        if self._engine.dialect.name == "sqlite":
+            return True
+        if self._session is not None:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                file.close()
-                return False
-            self._keeper.enter_context(file)
-            return True
-        connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        if connection.execute(select(func.pg_try_advisory_lock(_LOCK))).scalar():
-            self._keeper.callback(_give_back, connection)
-            return True
-        connection.close()
-        return False
+                self._session.execute(text("SELECT 1"))
+                return True
+            except Exception:
+                self.release()
+        return self._take_session()
 
     def release(self) -> None:
         """Let others in."""
-        self._keeper.close()
-
-
-def _give_back(connection: Connection) -> None:
-    with contextlib.suppress(Exception):
-        connection.execute(select(func.pg_advisory_unlock(_LOCK)))
-    connection.close()
+        file, session, self._file, self._session = self._file, self._session, None, None
+        if file is not None:
+            os.close(file)
+        if session is not None:
+            with contextlib.suppress(Exception):
+                session.close()
 
 
 class Store:
@@ -153,16 +238,38 @@ class Store:
         try:
             self.engine = open_engine(url)
             self.lock = Lock(self.engine)
+            self._check_age()
             tables.create_all(self.engine)
+            self.epoch = self._take_over()
         except SettingsError:
             raise
         except Exception as error:  # drivers raise what they like
             raise SettingsError(f"The database cannot be opened: {error}") from error
 
+    def _check_age(self) -> None:
+        there = inspect(self.engine)
+        for table in (log, keys, predictions):
+            if there.has_table(table.name) and not there.get_foreign_keys(table.name):
+                raise SettingsError(
+                    "This database was made before the first release and lacks foreign keys. "
+                    "Export its models with the version that made it, and import them into a "
+                    "new database."
+                )
+
+    def _take_over(self) -> int:
+        """Raise the epoch: from here on no earlier server can write."""
+        with self.engine.begin() as connection:
+            if self.engine.dialect.name == "postgresql":
+                connection.execute(text("SET LOCAL lock_timeout = '10s'"))
+            raised = update(owner).values(epoch=owner.c.epoch + 1)
+            if connection.execute(raised).rowcount == 0:
+                connection.execute(insert(owner).values(id=1, epoch=1))
+            return int(connection.execute(select(owner.c.epoch)).scalar_one())
+
     def close(self) -> None:
         """Close every connection and let others in."""
-        self.lock.release()
         self.engine.dispose()
+        self.lock.release()
 
     def ping(self) -> None:
         """Raise unless the database answers."""
@@ -198,12 +305,20 @@ class Store:
         with self.engine.connect() as connection:
             return connection.execute(query.where(models.c.id == model)).one_or_none()
 
-    def records_after(self, model: int, seq: int, most: int = 256) -> list[tuple[int, bytes]]:
-        """Return the next records of a model's log."""
-        query = select(log.c.seq, log.c.data).where(log.c.model == model, log.c.seq > seq)
+    def exists(self, model: int) -> bool:
+        """Return whether a model is there."""
         with self.engine.connect() as connection:
-            rows = connection.execute(query.order_by(log.c.seq).limit(most)).all()
-        return [(int(row.seq), bytes(row.data)) for row in rows]
+            return (
+                connection.execute(select(models.c.id).where(models.c.id == model)).first()
+                is not None
+            )
+
+    def records_after(self, model: int, seq: int) -> Iterator[tuple[int, bytes]]:
+        """Yield the records of a model's log after one of them."""
+        query = select(log.c.seq, log.c.data).where(log.c.model == model, log.c.seq > seq)
+        with self.engine.connect().execution_options(yield_per=_AT_ONCE) as connection:
+            for row in connection.execute(query.order_by(log.c.seq)):
+                yield int(row.seq), bytes(row.data)
 
     def first_record(self, model: int, default: int) -> int:
         """Return the oldest record of a model's log, ``default`` where there is none."""
@@ -216,7 +331,7 @@ class Store:
         """Return the newest records that hold ``rows`` rows together, oldest first."""
         query = select(log.c.rows, log.c.data).where(log.c.model == model)
         found: list[bytes] = []
-        with self.engine.connect() as connection:
+        with self.engine.connect().execution_options(yield_per=_AT_ONCE) as connection:
             for row in connection.execute(query.order_by(log.c.seq.desc()).limit(rows)):
                 found.append(bytes(row.data))
                 rows -= row.rows
@@ -239,12 +354,14 @@ class Store:
             predictions.c.features,
             predictions.c.spent,
         )
-        query = select(*columns).where(predictions.c.model == model, predictions.c.id.in_(batches))
+        query = select(*columns).where(predictions.c.model == model)
+        found = {}
         with self.engine.connect() as connection:
-            return {
-                row.id: (int(row.rows), bytes(row.features), bytes(row.spent))
-                for row in connection.execute(query)
-            }
+            for start in range(0, len(batches), _CHUNK):
+                chunk = predictions.c.id.in_(batches[start : start + _CHUNK])
+                for row in connection.execute(query.where(chunk)):
+                    found[row.id] = (int(row.rows), bytes(row.features), bytes(row.spent))
+        return found
 
     def crowded(self, most: int) -> list[tuple[int, float]]:
         """Return models with more than ``most`` rows waiting, and the time before which to drop."""
