@@ -112,6 +112,7 @@ def test_a_load_test_of_an_ipv6_address(tmp_path, capsys, monkeypatch):
     except OSError:
         pytest.skip("there is no IPv6 here")
     with serving.Server(f"sqlite:///{tmp_path}/s.db", until=None, host="::1") as server:
+        server.listen()
         url = f"http://[::1]:{server.port}"
         end = time.monotonic() + 60
         command = ["load-test", "--url", url, "--seconds", "0.2"]
