@@ -182,7 +182,7 @@ class Lock:
 
         if self._file is None:
             path = str(self._engine.url.database)
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
             if os.fstat(self._file).st_nlink > 1:
                 raise SettingsError(
                     f"{path} has a second name (a hard link). SQLite keeps a log by name, so what "
