@@ -58,16 +58,53 @@ def test_a_second_process_compiles_nothing(tmp_path):
         "stats = projections.project_rows.stats\n"
         "print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))\n"
     )
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    assert twice(code, tmp_path) == ["0 1\n", "1 0\n"]
+
+
+GAMES = """
+import hashlib, numpy as np, scipy.sparse as sparse, swordplay as sp
+from swordplay.fleet import Fleet
+
+def told(*arrays):
+    return hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)).hexdigest()
+
+stream = sp.streams.abrupt_drift(horizon=10_000, dim=5, every=100, seed=0)
+X, y = stream.features, stream.targets
+for domain in (sp.Ball(5), sp.Box(-np.ones(5), np.ones(5)), sp.Simplex(5)):
+    facts = stream.assumptions(domain)
+    for kind in (sp.OGD, sp.SwordPP, sp.Sword, sp.SwordBest):
+        run = sp.play(kind(domain, facts), stream, record=("decisions", "weights"))
+        print(kind.__name__, domain, told(run.losses, run.decisions, run.weights))
+    learner = sp.SwordPP(domain, facts)
+    for x in X[:2000]:
+        learner.learn((x @ learner.decide()) * x)
+    print("asked", domain, told(learner.decide()))
+rows = sp.LinearStream(sparse.csr_array(X * (X > 0)), y, stream.loss)
+run = sp.play(sp.SwordPP(sp.Ball(5), facts), rows)
+print("sparse", told(run.losses))
+fleet = Fleet(sp.SwordPP(sp.Ball(5), facts), stream.loss)
+print("fleet", told(fleet.predict_then_learn(np.arange(len(X)) % 7, X, y)))
+"""
+
+
+@pytest.mark.slow
+def test_what_was_compiled_here_and_what_is_read_from_disk_add_up_alike(tmp_path):
+    here, read = twice(GAMES, tmp_path)
+    assert here.splitlines() == read.splitlines()
+    assert len(here.splitlines()) == 17
+
+
+def twice(code, cache):
+    """Run code in two processes; the second finds what the first has compiled."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
     environment.pop("NUMBA_DISABLE_JIT", None)
-    counts = [
+    return [
         subprocess.run(
             [sys.executable, "-c", code],
             env=environment,
             capture_output=True,
             text=True,
             check=True,
-        ).stdout.split()
+        ).stdout
         for _ in range(2)
     ]
-    assert counts == [["0", "1"], ["1", "0"]]

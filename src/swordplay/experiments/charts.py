@@ -17,7 +17,7 @@ def cut(text: str) -> str:
     """Return a text that fits beside an axis.
 
     >>> cut("a name"), cut("a name that nobody can read at a glance")
-    ('a name', 'a name that nob…at a glance')
+    ('a name', 'a name that nob… at a glance')
     """
     return text if len(text) <= LONGEST else f"{text[:15]}…{text[16 - LONGEST :]}"
 
