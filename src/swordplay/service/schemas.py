@@ -109,7 +109,7 @@ class Predictions(BaseModel):
     """Predictions, a list entry a row; null where the model has learned nothing yet."""
 
     predictions: list[float | int | str | None]
-    intervals: list[tuple[float, float]] | None = None
+    intervals: list[Annotated[list[float], Field(min_length=2, max_length=2)]] | None = None
     probabilities: list[list[float]] | None = None
     classes: list[int | str] | None = None
     ids: list[str] | None = None
