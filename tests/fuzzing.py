@@ -18,6 +18,7 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
+from serving import arrow
 
 from swordplay.service.client import Client
 
@@ -81,21 +82,13 @@ def requests(server, examples, number=0):
     return statuses
 
 
-def stream(**columns):
-    """Return an Arrow stream."""
-    table, sink = pa.table(columns), pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
-
-
 def mutated(count, number=3):
     """Yield ``count`` Arrow streams with some bytes changed, which may be refused or not."""
     dice = random.Random(number)
     seeds = [
-        stream(x=[1.0, 2.0, 3.0], y=[1, 2, 3], z=[True, False, True], label=[1.0, 2.0, 3.0]),
-        stream(id=["0" * 24 + "-0", "0" * 24 + "-1"], label=["a", "b"]),
-        stream(x=np.arange(50.0), y=np.arange(50, dtype=np.float16), label=["a"] * 50),
+        arrow(x=[1.0, 2.0, 3.0], y=[1, 2, 3], z=[True, False, True], label=[1.0, 2.0, 3.0]),
+        arrow(id=["0" * 24 + "-0", "0" * 24 + "-1"], label=["a", "b"]),
+        arrow(x=np.arange(50.0), y=np.arange(50, dtype=np.float16), label=["a"] * 50),
     ]
     for _ in range(count):
         body = bytearray(dice.choice(seeds))
@@ -129,11 +122,11 @@ def _bad_stream(dice):
     """Return an Arrow stream with one thing wrong, or cut off."""
     good = {"x": [1.0], "label": [1]}
     if dice.random() < 0.3:
-        body = stream(**good)
+        body = arrow(**good)
         return "/models/c/learn", body[: dice.randrange(len(body) - 16)], ARROW
     if dice.random() < 0.5:
-        return "/models/c/learn", stream(**dice.choice(COLUMNS), label=[1]), ARROW
-    return "/models/c/learn", stream(x=[1.0], label=pa.array(dice.choice(LABELS))), ARROW
+        return "/models/c/learn", arrow(**dice.choice(COLUMNS), label=[1]), ARROW
+    return "/models/c/learn", arrow(x=[1.0], label=pa.array(dice.choice(LABELS))), ARROW
 
 
 def _bad_numbers(dice):

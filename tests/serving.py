@@ -174,3 +174,13 @@ def why_no_postgres():
         except KeyError:
             return "PostgreSQL does not run as root, and there is no user postgres"
     return ""
+
+
+def arrow(**columns):
+    """Return an Arrow stream, as clients send them."""
+    import pyarrow as pa
+
+    table, sink = pa.table(columns), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()

@@ -16,6 +16,7 @@ pytest.importorskip("schemathesis")
 
 import fuzzing
 from fastapi.testclient import TestClient
+from serving import arrow
 
 from swordplay.estimators import SwordRegressor
 from swordplay.service import api, models, settings
@@ -60,13 +61,6 @@ def measured(web, name="m"):
 
 def predict(web, rows, name="m", **more):
     return web.post(f"/models/{name}/predict", json={"rows": rows, **more})
-
-
-def arrow(columns):
-    table, sink = pa.table(columns), pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
 
 
 # ---- models
@@ -276,23 +270,23 @@ def test_arrow_in_and_out(web):
     web.post("/models", json={"name": "n"})
     columns = {f"x{j}": X[:, j] for j in range(3)}
     headers = {"content-type": ARROW}
-    body = arrow({**columns, "label": Y})
+    body = arrow(**columns, label=Y)
     assert web.post("/models/m/learn", content=body, headers=headers).json()["learned"] == 300
     learn(web, "n")
-    asked = web.post("/models/m/predict", content=arrow(columns), headers=headers)
+    asked = web.post("/models/m/predict", content=arrow(**columns), headers=headers)
     table = pa.ipc.open_stream(io.BytesIO(asked.content)).read_all()
     told = predict(web, X.tolist(), "n").json()
     assert table["prediction"].to_pylist() == told["predictions"]
     assert table["lower"].to_pylist() == [low for low, _ in told["intervals"]]
     ids = table["id"].to_pylist()[:7]
-    body = arrow({"id": ids, "label": Y[:7]})
+    body = arrow(id=ids, label=Y[:7])
     assert web.post("/models/m/learn", content=body, headers=headers).json()["learned"] == 7
 
 
 def test_arrow_streams_of_strangers_are_refused_not_believed(web):
     web.post("/models", json={"name": "m"})
     headers = {"content-type": ARROW}
-    good = arrow({"x": [1.0] * 50, "label": [1.0] * 50})
+    good = arrow(x=[1.0] * 50, label=[1.0] * 50)
 
     def status(body):
         return web.post("/models/m/learn", content=body, headers=headers).status_code
@@ -302,9 +296,9 @@ def test_arrow_streams_of_strangers_are_refused_not_believed(web):
     with pa.ipc.new_stream(sink, table.schema, options=packed) as writer:
         writer.write_table(table)
     assert status(sink.getvalue().to_pybytes()) == 422
-    assert status(arrow({"x": [1.0], "label": pa.array(["a"]).dictionary_encode()})) == 422
-    assert status(arrow({"x": pa.array([[1.0]]), "label": [1.0]})) == 422
-    assert status(arrow({"x": [float("inf")], "label": [1.0]})) == 422
+    assert status(arrow(x=[1.0], label=pa.array(["a"]).dictionary_encode())) == 422
+    assert status(arrow(x=pa.array([[1.0]]), label=[1.0])) == 422
+    assert status(arrow(x=[float("inf")], label=[1.0])) == 422
     assert status(b"") == 400
     dice = random.Random(0)
     for _ in range(300):

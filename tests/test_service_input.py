@@ -10,6 +10,7 @@ pa = pytest.importorskip("pyarrow")
 pytest.importorskip("httpx")
 
 from fastapi.testclient import TestClient
+from serving import arrow
 
 from swordplay.service import api, models
 from swordplay.service.settings import Settings
@@ -31,13 +32,6 @@ def web(tmp_path):
         client.post("/models", json={"name": "m"})
         client.post("/models", json={"name": "c", "task": "classification"})
         yield client
-
-
-def arrow(**columns):
-    table, sink = pa.table(columns), pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
 
 
 def learn_arrow(web, name="m", **columns):

@@ -144,7 +144,7 @@ def stream_learn(
     if min(buckets, parts) < 1:
         raise ValueError(f"buckets and parts must be at least 1, not {buckets} and {parts}.")
     about = {
-        **{role: name for role, name in roles.items()},
+        **roles,
         **{f"{role}_type": kinds[name] for role, name in roles.items()},
         "features": list(features),
         "target": target,
@@ -289,8 +289,8 @@ def predict_with(
     names = schema.fieldNames()
 
     def answer(batches: Iterator[Any]) -> Iterator[Any]:
-        told = os.stat(where)
-        fleet = _loaded(where, (told.st_mtime_ns, told.st_size))
+        stamp = os.stat(where)
+        fleet = _loaded(where, (stamp.st_mtime_ns, stamp.st_size))
         for batch in batches:  # as Arrow: what is not asked for passes as it is
             mine, *numbers = batch.columns[width:]
             keys = keys_of(_plain(mine), kind)
